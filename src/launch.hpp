@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BELLMAN_SRC_LAUNCH_HPP
+#define BELLMAN_SRC_LAUNCH_HPP
+
+#include <Kokkos_Core.hpp>
+#include <Kokkos_Profiling_ScopedRegion.hpp>
+#include <algorithm>
+#include <bellman/plan.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace bellman::impl {
+
+/// Runs a team functor once per problem. Functor::first_problem is added to the league rank: a league holds an int, a batch
+/// may be larger.
+template <class ExecutionSpace, class Functor>
+void launch_teams(const std::string& label, const ExecutionSpace& exec, Functor functor, std::int64_t problems,
+                  int team_threads, int lanes, ScratchLevel scratch_level, std::size_t scratch_bytes) {
+  constexpr std::int64_t largest_league = std::numeric_limits<int>::max();
+  for (std::int64_t first = 0; first < problems; first += largest_league) {
+    functor.first_problem = first;
+    const auto league = static_cast<int>(std::min(problems - first, largest_league));
+    Kokkos::TeamPolicy<ExecutionSpace> policy(exec, league, team_threads, lanes);
+    policy.set_scratch_size(static_cast<int>(scratch_level), Kokkos::PerTeam(scratch_bytes));
+    Kokkos::parallel_for(label, policy, functor);
+  }
+}
+
+/// Scratch of one team, as one block that a kernel divides among its rows and vectors; aligned for double.
+template <class Team>
+KOKKOS_FUNCTION std::byte* team_scratch(const Team& team, ScratchLevel level, std::size_t bytes) {
+  using Scratch = Kokkos::View<double*, typename Team::scratch_memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  const Scratch scratch(team.team_scratch(static_cast<int>(level)), (bytes + sizeof(double) - 1) / sizeof(double));
+  return reinterpret_cast<std::byte*>(scratch.data());
+}
+
+}  // namespace bellman::impl
+
+#endif
