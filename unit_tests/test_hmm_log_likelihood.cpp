@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <bellman/accuracy.hpp>
+#include <bellman/hmm.hpp>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reference/reference.hpp"
+#include "support/configurations.hpp"
+#include "support/near.hpp"
+#include "support/random.hpp"
+
+namespace bellman {
+namespace {
+
+using namespace support;
+constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+using Model = reference::HmmModel;
+using Symbols = std::vector<std::int64_t>;
+
+Model random_model(std::size_t states, std::size_t symbols, std::uint64_t seed, double scale = 1) {
+  return {states, symbols, normal_values(states, seed, scale), normal_values(states * states, seed + 1, scale),
+          normal_values(states * symbols, seed + 2, scale)};
+}
+
+/// A model given by probabilities, as logits.
+Model model_of(std::size_t states, std::size_t symbols, const std::vector<double>& init,
+               const std::vector<double>& trans, const std::vector<double>& emit) {
+  Model model{states, symbols, init, trans, emit};
+  for (auto* values : {&model.log_init, &model.log_trans, &model.log_emit}) {
+    for (double& value : *values) value = std::log(value);
+  }
+  return model;
+}
+
+/// Reference case W.
+Model case_w() { return model_of(2, 3, {.6, .4}, {.7, .3, .2, .8}, {.5, .4, .1, .1, .3, .6}); }
+
+struct Batch {
+  std::size_t size;
+  std::size_t steps;
+  Symbols symbols;
+  std::optional<Symbols> lengths = {};
+  bool normalised = false;
+};
+
+struct Evaluated {
+  std::vector<double> value;
+  std::vector<Status> status;
+};
+
+/// Evaluates a batch on every instance of the space; all have to agree bitwise. Symbols are given as Symbol.
+template <class Config, class Symbol = std::int32_t>
+Evaluated evaluate(const Model& model, const Batch& batch) {
+  using Real = typename Config::Real;
+  using Space = typename Config::Space;
+  const std::size_t states = model.states;
+  typename Config::template Array<Real, 1> init({states}, model.log_init);
+  typename Config::template Array<Real, 2> trans({states, states}, model.log_trans);
+  typename Config::template Array<Real, 2> emit({states, model.symbols}, model.log_emit);
+  typename Config::template Array<Symbol, 2> symbols({batch.size, batch.steps}, batch.symbols);
+  typename Config::template Array<std::int16_t, 1> lengths({batch.size},
+                                                           batch.lengths.value_or(Symbols(batch.size, 0)));
+  const HmmModel parameters{init.view(), trans.view(), emit.view()};
+  const HmmOptions options{batch.normalised};
+
+  Evaluated result;
+  for (const auto& exec : instances<Space>()) {
+    const std::size_t bytes = hmm_log_likelihood_workspace_size<Real>(exec, states, model.symbols, batch.steps);
+    const Kokkos::View<std::byte*, typename Space::memory_space> workspace("workspace", bytes);
+    typename Config::template Array<Real, 1> output({batch.size});
+    typename Config::template Array<Status, 1> statuses({batch.size});
+    if (batch.lengths) {
+      hmm_log_likelihood(exec, parameters, HmmObservations{symbols.view(), lengths.view()}, output.view(), options,
+                         statuses.view(), workspace);
+    } else {
+      hmm_log_likelihood(exec, parameters, HmmObservations{symbols.view()}, output.view(), options, statuses.view(),
+                         workspace);
+    }
+    exec.fence();
+    const auto values = output.values();
+    const Evaluated now{{values.begin(), values.end()}, statuses.values()};
+    EXPECT_TRUE(output.padding_is_untouched());
+    EXPECT_TRUE(statuses.padding_is_untouched());
+    for (std::size_t b = 0; b < result.value.size(); ++b) {
+      EXPECT_TRUE(near(now.value[b], result.value[b], 0)) << "instances differ";
+      EXPECT_EQ(now.status[b], result.status[b]);
+    }
+    result = now;
+  }
+  return result;
+}
+
+template <class Real>
+double expected_value(const Model& model, const Batch& batch, std::size_t b) {
+  const Model given{model.states, model.symbols, rounded<Real>(model.log_init), rounded<Real>(model.log_trans),
+                    rounded<Real>(model.log_emit)};
+  const std::size_t length = batch.lengths ? batch.lengths->at(b) : batch.steps;
+  const std::span<const std::int64_t> symbols(batch.symbols.data() + b * batch.steps, length);
+  return batch.normalised ? reference::hmm_log_likelihood(given, symbols)
+                          : reference::hmm_log_likelihood_of_logits(given, symbols);
+}
+
+/// Evaluates a batch and compares it with the reference on the same rounded model, within the documented bound.
+template <class Config, class Symbol = std::int32_t>
+void expect_reference(const Model& model, const Batch& batch) {
+  using Real = typename Config::Real;
+  const auto got = evaluate<Config, Symbol>(model, batch);
+  for (std::size_t b = 0; b < batch.size; ++b) {
+    const double expected = expected_value<Real>(model, batch, b);
+    EXPECT_TRUE(near(got.value[b], expected, log_likelihood_error_bound<Real>(expected)))
+        << "sequence " << b << ", S " << model.states << ", O " << model.symbols << ", T " << batch.steps;
+    const bool is_empty = batch.steps == 0 || (batch.lengths && batch.lengths->at(b) == 0);
+    EXPECT_EQ(got.status[b], is_empty ? Status::empty : expected == -inf ? Status::impossible : Status::ok);
+  }
+}
+
+template <class Config>
+class HmmLogLikelihood : public testing::Test {};
+TYPED_TEST_SUITE(HmmLogLikelihood, AllConfigurations);
+
+TYPED_TEST(HmmLogLikelihood, EqualsReferenceForEverySize) {
+  for (const std::size_t states : {1, 2, 3, 16, 31, 32, 33, 64}) {
+    for (const std::size_t steps : {1, 2, 9, 40}) {
+      const std::size_t symbols = states % 7 + 1;
+      const Batch batch{5, steps, uniform_integers(5 * steps, states + steps, 0, symbols - 1)};
+      expect_reference<TypeParam>(random_model(states, symbols, 10 * states), batch);
+    }
+  }
+}
+
+TYPED_TEST(HmmLogLikelihood, TakesNormalisedModels) {
+  const Model model = reference::normalised(random_model(6, 5, 21));
+  expect_reference<TypeParam>(model, {4, 30, uniform_integers(120, 22, 0, 4), {}, true});
+}
+
+/// Log-probabilities are used as they are: rows need not sum to 1, and densities may pass 1.
+TYPED_TEST(HmmLogLikelihood, TakesDensities) {
+  Model model = reference::normalised(random_model(4, 3, 23));
+  for (double& value : model.log_emit) value += 30;
+  expect_reference<TypeParam>(model, {4, 30, uniform_integers(120, 24, 0, 2), {}, true});
+  for (double& value : model.log_emit) value += 900;
+  expect_reference<TypeParam>(model, {4, 30, uniform_integers(120, 24, 0, 2), {}, true});
+}
+
+TYPED_TEST(HmmLogLikelihood, TakesEveryIntegerType) {
+  const Model model = random_model(3, 100, 25);
+  const Batch batch{3, 17, uniform_integers(51, 26, 0, 99)};
+  expect_reference<TypeParam, std::int8_t>(model, batch);
+  expect_reference<TypeParam, std::int16_t>(model, batch);
+  expect_reference<TypeParam, std::int64_t>(model, batch);
+  expect_reference<TypeParam, std::uint8_t>(model, batch);
+  expect_reference<TypeParam, std::uint16_t>(model, batch);
+  expect_reference<TypeParam, std::uint32_t>(model, batch);
+  expect_reference<TypeParam, std::uint64_t>(model, batch);
+  expect_reference<TypeParam, long long>(model, batch);
+}
+
+TYPED_TEST(HmmLogLikelihood, NothingToDo) {
+  EXPECT_TRUE(evaluate<TypeParam>(case_w(), {0, 4, {}}).value.empty());
+  expect_reference<TypeParam>(case_w(), {3, 0, {}});
+}
+
+/// Beyond its length nothing of a sequence is read: a bad symbol there is not seen.
+TYPED_TEST(HmmLogLikelihood, LengthsCutSequences) {
+  const std::size_t steps = 12;
+  auto symbols = uniform_integers(4 * steps, 27, 0, 2);
+  const Symbols lengths{12, 5, 0, 1};
+  for (std::size_t b = 0; b < 4; ++b) {
+    for (std::size_t t = lengths[b]; t < steps; ++t) symbols[b * steps + t] = 99;
+  }
+  expect_reference<TypeParam>(random_model(5, 3, 28), {4, steps, symbols, lengths});
+  // The same as a shorter batch, bitwise.
+  const auto padded = evaluate<TypeParam>(random_model(5, 3, 28), {4, steps, symbols, lengths});
+  const Symbols short_one(symbols.begin() + steps, symbols.begin() + steps + 5);
+  EXPECT_EQ(evaluate<TypeParam>(random_model(5, 3, 28), {1, 5, short_one}).value[0], padded.value[1]);
+}
+
+TYPED_TEST(HmmLogLikelihood, LengthOutOfRange) {
+  const auto got = evaluate<TypeParam>(case_w(), {3, 2, {0, 1, 0, 1, 0, 1}, Symbols{-1, 3, 2}});
+  EXPECT_TRUE(std::isnan(got.value[0]));
+  EXPECT_EQ(got.status[0], Status::bad_length);
+  EXPECT_TRUE(std::isnan(got.value[1]));
+  EXPECT_EQ(got.status[1], Status::bad_length);
+  EXPECT_EQ(got.status[2], Status::ok);
+}
+
+TYPED_TEST(HmmLogLikelihood, MissingSymbols) {
+  auto symbols = uniform_integers(6 * 25, 29, -3, 4);
+  for (std::size_t t = 0; t < 25; ++t) symbols[t] = -1;  // nothing observed: log-likelihood 0
+  const Model model = random_model(7, 5, 30);
+  expect_reference<TypeParam>(model, {6, 25, symbols});
+}
+
+TYPED_TEST(HmmLogLikelihood, BadSymbolStaysInItsSequence) {
+  const std::size_t steps = 9;
+  const auto clean = uniform_integers(4 * steps, 31, 0, 2);
+  const Model model = random_model(3, 3, 32);
+  const auto without = evaluate<TypeParam>(model, {4, steps, clean});
+  for (const std::size_t place : {0, 4, 8}) {
+    auto symbols = clean;
+    symbols[2 * steps + place] = 3;
+    const auto got = evaluate<TypeParam>(model, {4, steps, symbols});
+    for (std::size_t b = 0; b < 4; ++b) {
+      if (b == 2) {
+        EXPECT_TRUE(std::isnan(got.value[b]));
+        EXPECT_EQ(got.status[b], Status::bad_symbol);
+      } else {
+        EXPECT_EQ(got.value[b], without.value[b]);
+        EXPECT_EQ(got.status[b], Status::ok);
+      }
+    }
+  }
+}
+
+TYPED_TEST(HmmLogLikelihood, FindsTheFirstBadSymbol) {
+  using Space = typename TypeParam::Space;
+  auto values = uniform_integers(6 * 10, 33, -1, 4);
+  typename TypeParam::template Array<std::uint64_t, 2> none({6, 10}, std::vector<std::int64_t>(60, 4));
+  EXPECT_FALSE(first_bad_symbol(Space(), HmmObservations{none.view()}, 5).found);
+  values[37] = 5;
+  values[42] = 1000;
+  typename TypeParam::template Array<std::int32_t, 2> some({6, 10}, values);
+  const BadSymbol bad = first_bad_symbol(Space(), HmmObservations{some.view()}, 5);
+  EXPECT_TRUE(bad.found);
+  EXPECT_EQ(bad.sequence, 3u);
+  EXPECT_EQ(bad.step, 7u);
+  EXPECT_EQ(bad.symbol, 5);
+  // Behind its length it does not count.
+  typename TypeParam::template Array<std::int32_t, 1> lengths({6}, std::vector<std::int64_t>{10, 10, 10, 7, 10, 10});
+  const BadSymbol next = first_bad_symbol(Space(), HmmObservations{some.view(), lengths.view()}, 5);
+  EXPECT_TRUE(next.found);
+  EXPECT_EQ(next.sequence, 4u);
+  EXPECT_EQ(next.step, 2u);
+  EXPECT_EQ(next.symbol, 1000);
+  // An unsigned value beyond int64 is not taken for a missing one.
+  typename TypeParam::template Array<std::uint64_t, 2> huge({1, 2}, std::vector<std::uint64_t>{1, ~std::uint64_t{0}});
+  EXPECT_EQ(first_bad_symbol(Space(), HmmObservations{huge.view()}, 5).step, 1u);
+  EXPECT_FALSE(first_bad_symbol(Space(), HmmObservations{some.view()}, 2000).found);
+}
+
+TYPED_TEST(HmmLogLikelihood, NanLogitMakesEveryResultNan) {
+  for (const double bad : {nan, inf}) {
+    for (int part = 0; part < 3; ++part) {
+      for (const bool normalised : {false, true}) {
+        Model model = reference::normalised(random_model(4, 3, 34));
+        (part == 0 ? model.log_init : part == 1 ? model.log_trans : model.log_emit)[2] = bad;
+        const auto got = evaluate<TypeParam>(model, {2, 4, Symbols{0, 1, 2, 0, 1, 1, 1, 1}, Symbols{4, 0}, normalised});
+        EXPECT_TRUE(std::isnan(got.value[0]));
+        EXPECT_EQ(got.status[0], Status::not_a_number);
+        EXPECT_EQ(got.value[1], 0);
+        EXPECT_EQ(got.status[1], Status::empty);
+      }
+    }
+  }
+}
+
+TYPED_TEST(HmmLogLikelihood, StructuralZeros) {
+  // Left to right; the value is worked by hand.
+  const Model left_right = model_of(3, 2, {1, 0, 0}, {.5, .5, 0, 0, .5, .5, 0, 0, 1}, {.9, .1, .5, .5, .1, .9});
+  const auto got = evaluate<TypeParam>(left_right, {1, 4, {0, 0, 1, 1}});
+  EXPECT_TRUE(near(got.value[0], -1.57286493220, 3e-6));
+  expect_reference<TypeParam>(left_right, {2, 6, {0, 0, 1, 1, 0, 1, 1, 1, 1, 0, 0, 0}});
+}
+
+TYPED_TEST(HmmLogLikelihood, ImpossibleSequences) {
+  // Two states that never change, each with a symbol of its own; a third symbol that nobody emits.
+  const Model model{2, 3, {0, -inf}, {0, -inf, -inf, 0}, {0, -inf, -inf, -inf, 0, -inf}};
+  const auto got = evaluate<TypeParam>(model, {3, 3, {0, 1, 0, 0, 0, 0, 0, 2, -1}, {}, true});
+  EXPECT_EQ(got.value[0], -inf);
+  EXPECT_EQ(got.status[0], Status::impossible);
+  EXPECT_EQ(got.value[1], 0);
+  EXPECT_EQ(got.status[1], Status::ok);
+  EXPECT_EQ(got.value[2], -inf);
+  EXPECT_EQ(got.status[2], Status::impossible);
+  // A row without any way out.
+  const Model dead{1, 1, {-inf}, {-inf}, {-inf}};
+  expect_reference<TypeParam>(dead, {1, 3, {0, 0, 0}});
+}
+
+TYPED_TEST(HmmLogLikelihood, DependsOnItsOwnSequenceAlone) {
+  const auto symbols = uniform_integers(6 * 50, 35, 0, 4);
+  const Model model = random_model(17, 5, 36, 2);
+  const auto together = evaluate<TypeParam>(model, {6, 50, symbols});
+  const auto alone = evaluate<TypeParam>(model, {1, 50, Symbols(symbols.begin() + 150, symbols.begin() + 200)});
+  EXPECT_EQ(together.value[3], alone.value[0]);
+}
+
+TYPED_TEST(HmmLogLikelihood, HandWorkedCases) {
+  using Real = typename TypeParam::Real;
+  struct Row {
+    Symbols symbols;
+    double expected;
+  };
+  for (const Row& row : std::vector<Row>{{{0, 1, 2}, -3.2163789446696134},
+                                         {{0, 1}, -2.0890879187316416},
+                                         {{0}, -1.0788096613719298},
+                                         {{0, -1, 2}, -2.1584847490202885}}) {
+    const auto got = evaluate<TypeParam>(case_w(), {1, row.symbols.size(), row.symbols});
+    EXPECT_TRUE(near(got.value[0], row.expected, log_likelihood_error_bound<Real>(row.expected)));
+  }
+  // The emission comes before the first transition: log .9802.
+  const auto first =
+      evaluate<TypeParam>(model_of(2, 2, {.99, .01}, {.01, .99, .01, .99}, {.99, .01, .01, .99}), {1, 1, {0}});
+  EXPECT_TRUE(near(first.value[0], std::log(.9802), 1e-6));
+}
+
+template <class Config>
+class HmmLogLikelihoodContiguous : public testing::Test {};
+TYPED_TEST_SUITE(HmmLogLikelihoodContiguous, ContiguousConfigurations);
+
+/// Models beyond the range of the linear algebras. Each has to climb the ladder, and to keep the promised error.
+TYPED_TEST(HmmLogLikelihoodContiguous, HostileModels) {
+  using Real = typename TypeParam::Real;
+  // States far behind the best one that are the only way on: the row maximum must not be taken out blindly.
+  const Model behind{2, 2, {0, 0}, {0, -1000, -1000, 0}, {0, -300, -110, 0}};
+  const auto got = evaluate<TypeParam>(behind, {1, 2, {0, 1}});
+  EXPECT_TRUE(near(got.value[0], -110.693147, log_likelihood_error_bound<Real>(-110.693147) + 1e-6));
+  expect_reference<TypeParam>(behind, {2, 6, {0, 1, 0, 1, 0, 1, 1, 0, 0, 0, 1, 0}});
+  // Sharp models.
+  for (const double scale : {10.0, 30.0, 300.0, 1e4}) {
+    expect_reference<TypeParam>(random_model(9, 6, 37, scale), {4, 60, uniform_integers(240, 38, 0, 5)});
+  }
+  // Left to right with transitions of 1e-300.
+  const double tiny = std::log(1e-300);
+  const Model chain{3, 2, {0, -inf, -inf}, {0, tiny, -inf, -inf, 0, tiny, -inf, -inf, 0}, {0, -inf, -inf, 0, 0, -inf}};
+  expect_reference<TypeParam>(chain, {2, 6, {0, 0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0}, {}, true});
+  // A state that is 1e-60 likely for long and later the only one alive.
+  const Model late = model_of(2, 3, {1, 1e-60}, {1, 0, 0, 1}, {.5, .5, 0, .5, .25, .25});
+  expect_reference<TypeParam>(late, {1, 8, {0, 0, 0, 0, 0, 0, 2, 1}, {}, true});
+  // Underflow of a whole step at once.
+  const Model low{
+      2, 1, {std::log(.5), std::log(.5)}, {std::log(.5), std::log(.5), std::log(.5), std::log(.5)}, {-800, -801}};
+  const auto sunk = evaluate<TypeParam>(low, {1, 1, {0}, {}, true});
+  EXPECT_TRUE(near(sunk.value[0], -800.3798854930, log_likelihood_error_bound<Real>(-800.4)));
+  // -1e9 is a finite value like any other.
+  const Model deep{2, 1, {-2e9, -2e9}, {0, 0, 0, 0}, {0, 0}};
+  expect_reference<TypeParam>(deep, {1, 1, {0}, {}, true});
+}
+
+TYPED_TEST(HmmLogLikelihoodContiguous, LargeModels) {
+  for (const std::size_t states : {65, 128, 257, 500}) {
+    expect_reference<TypeParam>(random_model(states, 11, states), {3, 20, uniform_integers(60, 39, -1, 10)});
+  }
+  expect_reference<TypeParam>(random_model(4, 5000, 40), {3, 20, uniform_integers(60, 41, 0, 4999)});
+}
+
+TYPED_TEST(HmmLogLikelihoodContiguous, LongSequences) {
+  expect_reference<TypeParam>(random_model(5, 4, 42), {2, 20000, uniform_integers(40000, 43, 0, 3)});
+  expect_reference<TypeParam>(case_w(), {1, 100000, uniform_integers(100000, 44, 0, 2)});
+}
+
+/// Where every symbol is nearly certain, the bound is small while the steps are many.
+TYPED_TEST(HmmLogLikelihoodContiguous, LongSequencesOfSmallLikelihood) {
+  const Model model = model_of(2, 2, {.5, .5}, {.999, .001, .002, .998}, {.9999, .0001, .9998, .0002});
+  expect_reference<TypeParam>(model, {1, 50000, Symbols(50000, 0)});
+}
+
+TYPED_TEST(HmmLogLikelihood, RefusesWhatDoesNotFit) {
+  using Real = typename TypeParam::Real;
+  const typename TypeParam::Space exec;
+  typename TypeParam::template Array<Real, 1> init({3}), output({2}), longer({3});
+  typename TypeParam::template Array<Real, 2> trans({3, 3}), narrow({3, 4}), emit({3, 5}), short_emit({2, 5});
+  typename TypeParam::template Array<int, 2> symbols({2, 7});
+  typename TypeParam::template Array<int, 1> lengths({3});
+  const auto message = [&](const auto& model, const auto& observations, const auto& result) -> std::string {
+    try {
+      hmm_log_likelihood(exec, model, observations, result);
+    } catch (const ShapeError& error) {
+      return error.what();
+    } catch (const AliasError& error) {
+      return std::string("alias: ") + error.what();
+    }
+    return "nothing was thrown";
+  };
+  const HmmModel model{init.view(), trans.view(), emit.view()};
+  const HmmObservations observations{symbols.view()};
+  EXPECT_EQ(message(HmmModel{init.view(), narrow.view(), emit.view()}, observations, output.view()),
+            "bellman::hmm_log_likelihood: view \"trans\" has extent(1) = 4, expected 3 (S = init.extent(0))");
+  EXPECT_EQ(message(HmmModel{init.view(), trans.view(), short_emit.view()}, observations, output.view()),
+            "bellman::hmm_log_likelihood: view \"emit\" has extent(0) = 2, expected 3 (S = init.extent(0))");
+  EXPECT_EQ(
+      message(model, observations, longer.view()),
+      "bellman::hmm_log_likelihood: view \"log_likelihood\" has extent(0) = 3, expected 2 (B = symbols.extent(0))");
+  EXPECT_EQ(message(model, HmmObservations{symbols.view(), lengths.view()}, output.view()),
+            "bellman::hmm_log_likelihood: view \"lengths\" has extent(0) = 3, expected 2 (B = symbols.extent(0))");
+  const Kokkos::View<Real*, Kokkos::LayoutStride, typename TypeParam::Space::memory_space> inside(
+      init.view().data(), Kokkos::LayoutStride(2, 1));
+  EXPECT_EQ(
+      message(model, observations, inside),
+      "alias: bellman::hmm_log_likelihood: output view \"log_likelihood\" shares memory with view \"init\"; give it "
+      "memory of its own");
+  for (const Real value : output.values()) EXPECT_TRUE(std::isnan(value));
+}
+
+TYPED_TEST(HmmLogLikelihoodContiguous, RefusesASmallWorkspace) {
+  using Real = typename TypeParam::Real;
+  using Space = typename TypeParam::Space;
+  const Space exec;
+  const std::size_t states = 200;
+  typename TypeParam::template Array<Real, 1> init({states}), output({2});
+  typename TypeParam::template Array<Real, 2> trans({states, states}), emit({states, 5});
+  typename TypeParam::template Array<int, 2> symbols({2, 7});
+  const std::size_t bytes = hmm_log_likelihood_workspace_size<Real>(exec, states, 5, 7);
+  EXPECT_GT(bytes, 0u);
+  EXPECT_EQ(hmm_log_likelihood_workspace_size<Real>(exec, 4, 5, 7), 0u);
+  const Kokkos::View<std::byte*, typename Space::memory_space> workspace("workspace", bytes - 1);
+  const HmmModel model{init.view(), trans.view(), emit.view()};
+  EXPECT_THROW(hmm_log_likelihood(exec, model, HmmObservations{symbols.view()}, output.view()), ShapeError);
+  EXPECT_THROW(hmm_log_likelihood(exec, model, HmmObservations{symbols.view()}, output.view(), {}, {}, workspace),
+               ShapeError);
+  for (const Real value : output.values()) EXPECT_TRUE(std::isnan(value));
+}
+
+}  // namespace
+}  // namespace bellman

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <bellman/accuracy.hpp>
+#include <bellman/alignment.hpp>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "reference/reference.hpp"
+#include "support/configurations.hpp"
+#include "support/near.hpp"
+#include "support/random.hpp"
+
+namespace bellman {
+namespace {
+
+using namespace support;
+constexpr double inf = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+struct Scored {
+  std::vector<double> score;
+  std::vector<Status> status;
+};
+
+/// Scores a batch on every instance of the space, with and without statuses, all of which have to agree bitwise.
+template <class Config>
+Scored score(const std::vector<double>& scores, std::size_t batch, std::size_t rows, std::size_t columns,
+             const SmithWatermanOptions& options) {
+  using Real = typename Config::Real;
+  typename Config::template Array<Real, 3> input({batch, rows, columns}, scores);
+  Scored result;
+  for (const auto& exec : instances<typename Config::Space>()) {
+    typename Config::template Array<Real, 1> output({batch}), output_alone({batch});
+    typename Config::template Array<Status, 1> statuses({batch});
+    smith_waterman_score(exec, input.view(), output.view(), options, statuses.view());
+    smith_waterman_score(exec, input.view(), output_alone.view(), options);
+    exec.fence();
+    const auto values = output.values();
+    const Scored now{{values.begin(), values.end()}, statuses.values()};
+    EXPECT_TRUE(output.padding_is_untouched());
+    EXPECT_TRUE(statuses.padding_is_untouched());
+    const auto alone = output_alone.values();
+    for (std::size_t b = 0; b < batch; ++b) {
+      EXPECT_TRUE(near(static_cast<double>(alone[b]), now.score[b], 0));
+      if (!result.score.empty()) {
+        EXPECT_TRUE(near(now.score[b], result.score[b], 0)) << "instances differ";
+        EXPECT_EQ(now.status[b], result.status[b]);
+      }
+    }
+    result = now;
+  }
+  return result;
+}
+
+/// Scores a batch and compares it with the reference on the same rounded input, within the documented bound.
+template <class Config>
+void expect_reference(const std::vector<double>& scores, std::size_t batch, std::size_t rows, std::size_t columns,
+                      const SmithWatermanOptions& options) {
+  using Real = typename Config::Real;
+  const auto got = score<Config>(scores, batch, rows, columns, options);
+  const auto expected =
+      reference::smith_waterman_scores(rounded<Real>(scores), batch, rows, columns, options.gap, options.temperature);
+  for (std::size_t b = 0; b < batch; ++b) {
+    EXPECT_TRUE(near(got.score[b], expected[b], score_error_bound<Real>(expected[b], options.temperature)))
+        << "problem " << b << " of " << batch << " x " << rows << " x " << columns << ", gap " << options.gap << ", t "
+        << options.temperature;
+    EXPECT_EQ(got.status[b], Status::ok);
+  }
+}
+
+template <class Config>
+class SmithWaterman : public testing::Test {};
+TYPED_TEST_SUITE(SmithWaterman, AllConfigurations);
+
+/// Sizes around a lane group (32) and a strip of four rows a lane (128), in both directions.
+TYPED_TEST(SmithWaterman, EqualsReferenceForEverySize) {
+  for (const std::size_t rows : {1, 2, 31, 32, 33, 65, 127, 128, 129, 260}) {
+    for (const std::size_t columns : {1, 3, 31, 32, 33, 65}) {
+      const std::size_t batch = 3;
+      const auto scores = normal_values(batch * rows * columns, rows * 1000 + columns);
+      expect_reference<TypeParam>(scores, batch, rows, columns, {-1, 1});
+      expect_reference<TypeParam>(scores, batch, rows, columns, {-1, 0});
+    }
+  }
+}
+
+TYPED_TEST(SmithWaterman, EqualsReferenceForEveryTemperature) {
+  const auto scores = normal_values(4 * 40 * 50, 11, 2);
+  for (const double temperature : {0.0, 1e-40, 1e-30, 1e-10, 1e-3, 0.01, 0.1, 0.5, 1.0, 3.0, 100.0, 1e3}) {
+    for (const double gap : {-inf, -1e4, -11.0, -1.0, -0.01, 0.0}) {
+      expect_reference<TypeParam>(scores, 4, 40, 50, {gap, temperature});
+    }
+  }
+}
+
+TYPED_TEST(SmithWaterman, EqualsReferenceForPositiveGap) {
+  const auto scores = normal_values(2 * 20 * 30, 12);
+  for (const double temperature : {0.0, 1.0}) expect_reference<TypeParam>(scores, 2, 20, 30, {0.5, temperature});
+}
+
+TYPED_TEST(SmithWaterman, ManyProblems) {
+  const auto scores = normal_values(1000 * 9 * 7, 13);
+  expect_reference<TypeParam>(scores, 1000, 9, 7, {-0.5, 0.7});
+}
+
+TYPED_TEST(SmithWaterman, NothingToDo) {
+  EXPECT_TRUE(score<TypeParam>({}, 0, 5, 5, {}).score.empty());
+  const std::size_t shapes[][2] = {{0, 5}, {5, 0}, {0, 0}};
+  for (const auto& shape : shapes) {
+    for (const double temperature : {0.0, 1.0}) {
+      const auto got = score<TypeParam>({}, 3, shape[0], shape[1], {-1, temperature});
+      for (std::size_t b = 0; b < 3; ++b) {
+        EXPECT_EQ(got.score[b], 0);
+        EXPECT_EQ(got.status[b], Status::empty);
+      }
+    }
+  }
+}
+
+TYPED_TEST(SmithWaterman, ForbiddenCellsAreExact) {
+  for (const double temperature : {0.0, 0.1, 1.0}) {
+    // Everything forbidden.
+    const auto all = score<TypeParam>(std::vector<double>(2 * 6, -inf), 2, 2, 3, {-inf, temperature});
+    EXPECT_EQ(all.score[0], 0);
+    EXPECT_EQ(all.status[0], Status::ok);
+    // Some cells, and gaps as well.
+    auto scores = normal_values(3 * 34 * 36, 14);
+    for (std::size_t k = 0; k < scores.size(); k += 3) scores[k] = -inf;
+    expect_reference<TypeParam>(scores, 3, 34, 36, {-1, temperature});
+    expect_reference<TypeParam>(scores, 3, 34, 36, {-inf, temperature});
+  }
+}
+
+TYPED_TEST(SmithWaterman, NanStaysInItsProblem) {
+  const std::size_t batch = 5, rows = 37, columns = 33, cells = rows * columns;
+  const auto clean = normal_values(batch * cells, 15);
+  for (const double temperature : {0.0, 1.0, 1e-40}) {
+    const SmithWatermanOptions options{-1, temperature};
+    const auto without = score<TypeParam>(clean, batch, rows, columns, options);
+    for (const std::size_t place : {std::size_t{0}, cells / 2, cells - 1}) {
+      auto scores = clean;
+      scores[2 * cells + place] = nan;
+      const auto got = score<TypeParam>(scores, batch, rows, columns, options);
+      for (std::size_t b = 0; b < batch; ++b) {
+        if (b == 2) {
+          EXPECT_TRUE(std::isnan(got.score[b])) << got.score[b];
+          EXPECT_EQ(got.status[b], Status::not_a_number);
+        } else {
+          EXPECT_EQ(got.score[b], without.score[b]);
+          EXPECT_EQ(got.status[b], Status::ok);
+        }
+      }
+    }
+  }
+}
+
+TYPED_TEST(SmithWaterman, InfiniteScoreWins) {
+  for (const double temperature : {0.0, 1.0}) {
+    for (const double gap : {-1.0, -inf}) {
+      const auto got = score<TypeParam>({1, inf, -inf, 2}, 1, 2, 2, {gap, temperature});
+      EXPECT_EQ(got.score[0], inf);
+      EXPECT_EQ(got.status[0], Status::ok);
+    }
+  }
+}
+
+/// Bitwise the same alone, at another place, and beside other problems.
+TYPED_TEST(SmithWaterman, DependsOnItsOwnProblemAlone) {
+  const std::size_t rows = 45, columns = 39, cells = rows * columns;
+  const auto scores = normal_values(6 * cells, 16, 3);
+  const std::vector<double> third(scores.begin() + 2 * cells, scores.begin() + 3 * cells);
+  for (const double temperature : {0.0, 0.05, 1.0}) {
+    const auto together = score<TypeParam>(scores, 6, rows, columns, {-1, temperature});
+    const auto alone = score<TypeParam>(third, 1, rows, columns, {-1, temperature});
+    EXPECT_EQ(together.score[2], alone.score[0]);
+  }
+}
+
+/// Reference case S, and the hand-worked values around it.
+TYPED_TEST(SmithWaterman, HandWorkedCases) {
+  using Real = typename TypeParam::Real;
+  struct Row {
+    std::vector<double> scores;
+    std::size_t rows, columns;
+    double gap, temperature, expected;
+  };
+  const std::vector<double> s{1, -1, .5, -.5, 2, -1};
+  for (const Row& row : std::vector<Row>{{s, 2, 3, -1, 0, 3},
+                                         {s, 2, 3, -1, .1, 3.000004540302143},
+                                         {s, 2, 3, -1, 1, 3.59680882686024},
+                                         {s, 2, 3, -1, 10, 34.10928664425798},
+                                         {{2}, 1, 1, -1, 1, 2.2109976232},
+                                         {{2}, 1, 1, -1, .1, 2.0000000002},
+                                         {{2}, 1, 1, -1, 1e-3, 2},
+                                         {{2}, 1, 1, -1, 1e-40, 2},
+                                         {{2}, 1, 1, -1, 0, 2},
+                                         {{-5}, 1, 1, -1, 0, 0}}) {
+    const auto got = score<TypeParam>(row.scores, 1, row.rows, row.columns, {row.gap, row.temperature});
+    EXPECT_TRUE(near(got.score[0], row.expected, score_error_bound<Real>(row.expected, row.temperature) + 1e-10));
+  }
+}
+
+template <class Config>
+class SmithWatermanContiguous : public testing::Test {};
+TYPED_TEST_SUITE(SmithWatermanContiguous, ContiguousConfigurations);
+
+/// Inputs beyond the range of the linear algebras. Each has to climb the ladder, and to keep the promised error.
+TYPED_TEST(SmithWatermanContiguous, HostileInputs) {
+  const std::size_t n = 64;
+  const auto diagonal = [&](double on, double off) {
+    std::vector<double> scores(n * n, off);
+    for (std::size_t i = 0; i < n; ++i) scores[i * n + i] = on;
+    return scores;
+  };
+  // H/t of 1e3, 1e4, 1e6.
+  for (const double on : {10.0, 150.0, 2e4}) expect_reference<TypeParam>(diagonal(on, -1), 1, n, n, {-1, 1});
+  // A gap of -95 t and -800 t on the best path between two blocks.
+  for (const double gap : {-95.0, -800.0}) {
+    std::vector<double> scores(n * n, -inf);
+    for (std::size_t i = 0; i < n / 2; ++i) scores[i * n + i] = scores[(n / 2 + i) * n + n / 2 + i - 1] = 40;
+    expect_reference<TypeParam>(scores, 1, n, n, {gap, 1});
+  }
+  // One finite score of -95 t and -800 t on the best path, and masks of -1e4 beside it that must not matter.
+  for (const double low : {-95.0, -800.0}) {
+    auto scores = diagonal(30, -inf);
+    scores[(n / 2) * n + n / 2] = low;
+    for (std::size_t i = 0; i + 1 < n; ++i) scores[i * n + i + 1] = -1e4;
+    expect_reference<TypeParam>(scores, 1, n, n, {-inf, 1});
+  }
+  // Sums that stay small along very long paths, where rounding could add up.
+  const std::size_t length = 3000;
+  std::vector<double> sawtooth(length, -inf);
+  for (std::size_t i = 0; i < length; ++i) sawtooth[i] = i % 2 == 0 ? 79.9 : -79.9;
+  std::vector<double> along(300 * 300, -inf);
+  for (std::size_t i = 0; i < 300; ++i) along[i * 300 + i] = i % 2 == 0 ? 79.9 : -79.9;
+  expect_reference<TypeParam>(along, 1, 300, 300, {-inf, 1});
+  for (std::size_t i = 0; i < 300; ++i) along[i * 300 + i] = i % 2 == 0 ? 80.3 : -79.9;
+  expect_reference<TypeParam>(along, 1, 300, 300, {-inf, 0});
+  // Values of very different size.
+  expect_reference<TypeParam>(normal_values(40 * 40, 17, 1e30), 1, 40, 40, {-1e30, 1e28});
+  expect_reference<TypeParam>(normal_values(40 * 40, 18, 1e-30), 1, 40, 40, {-1e-30, 1e-30});
+}
+
+/// Longer than any lane group, and long enough for every kind of scratch.
+TYPED_TEST(SmithWatermanContiguous, LargeSizes) {
+  const std::size_t shapes[][2] = {{1, 5000},   {5000, 1},    {300, 5000}, {1000, 1000},
+                                   {5000, 130}, {1025, 1025}, {2, 4097}};
+  for (const auto& shape : shapes) {
+    const auto scores = normal_values(shape[0] * shape[1], 19);
+    expect_reference<TypeParam>(scores, 1, shape[0], shape[1], {-1, 1});
+    expect_reference<TypeParam>(scores, 1, shape[0], shape[1], {-1, 0});
+  }
+}
+
+template <class Call>
+std::string message_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TYPED_TEST(SmithWaterman, RefusesWhatDoesNotFit) {
+  using Real = typename TypeParam::Real;
+  using Array = typename TypeParam::template Array<Real, 1>;
+  const typename TypeParam::Space exec;
+  typename TypeParam::template Array<Real, 3> scores({4, 2, 3}, normal_values(24, 20));
+  Array output({3}), right({4});
+  typename TypeParam::template Array<Status, 1> statuses({5});
+
+  EXPECT_THROW(smith_waterman_score(exec, scores.view(), output.view()), ShapeError);
+  EXPECT_EQ(message_of([&] { smith_waterman_score(exec, scores.view(), output.view()); }),
+            "bellman::smith_waterman_score: view \"score\" has extent(0) = 3, expected 4 (B = scores.extent(0))");
+  EXPECT_EQ(message_of([&] { smith_waterman_score(exec, scores.view(), right.view(), {}, statuses.view()); }),
+            "bellman::smith_waterman_score: view \"statuses\" has extent(0) = 5, expected 4 (B = scores.extent(0))");
+  for (const double temperature : {-1.0, nan, inf}) {
+    EXPECT_THROW(smith_waterman_score(exec, scores.view(), right.view(), {-1, temperature}), OptionError);
+  }
+  for (const double gap : {nan, inf}) {
+    EXPECT_THROW(smith_waterman_score(exec, scores.view(), right.view(), {gap, 1}), OptionError);
+  }
+  EXPECT_EQ(message_of([&] {
+              smith_waterman_score(exec, scores.view(), right.view(), {-1, -2});
+            }),
+            "bellman::smith_waterman_score: option \"temperature\" is -2, expected a finite number >= 0");
+  const Kokkos::View<Real*, Kokkos::LayoutStride, typename TypeParam::Space::memory_space> inside(
+      scores.view().data() + 1, Kokkos::LayoutStride(4, 1));
+  EXPECT_EQ(
+      message_of([&] { smith_waterman_score(exec, scores.view(), inside); }),
+      "bellman::smith_waterman_score: output view \"score\" shares memory with view \"scores\"; give it memory of its "
+      "own");
+  // Nothing was launched: the outputs are as they were.
+  for (const Real value : right.values()) EXPECT_TRUE(std::isnan(value));
+  for (const Real value : output.values()) EXPECT_TRUE(std::isnan(value));
+}
+
+}  // namespace
+}  // namespace bellman
