@@ -151,19 +151,6 @@ TYPED_TEST(HmmLogLikelihood, TakesDensities) {
   expect_reference<TypeParam>(model, {4, 30, uniform_integers(120, 24, 0, 2), {}, true});
 }
 
-TYPED_TEST(HmmLogLikelihood, TakesEveryIntegerType) {
-  const Model model = random_model(3, 100, 25);
-  const Batch batch{3, 17, uniform_integers(51, 26, 0, 99)};
-  expect_reference<TypeParam, std::int8_t>(model, batch);
-  expect_reference<TypeParam, std::int16_t>(model, batch);
-  expect_reference<TypeParam, std::int64_t>(model, batch);
-  expect_reference<TypeParam, std::uint8_t>(model, batch);
-  expect_reference<TypeParam, std::uint16_t>(model, batch);
-  expect_reference<TypeParam, std::uint32_t>(model, batch);
-  expect_reference<TypeParam, std::uint64_t>(model, batch);
-  expect_reference<TypeParam, long long>(model, batch);
-}
-
 TYPED_TEST(HmmLogLikelihood, NothingToDo) {
   EXPECT_TRUE(evaluate<TypeParam>(case_w(), {0, 4, {}}).value.empty());
   expect_reference<TypeParam>(case_w(), {3, 0, {}});
@@ -316,6 +303,19 @@ TYPED_TEST(HmmLogLikelihood, HandWorkedCases) {
 template <class Config>
 class HmmLogLikelihoodContiguous : public testing::Test {};
 TYPED_TEST_SUITE(HmmLogLikelihoodContiguous, ContiguousConfigurations);
+
+TYPED_TEST(HmmLogLikelihoodContiguous, TakesEveryIntegerType) {
+  const Model model = random_model(3, 100, 25);
+  const Batch batch{3, 17, uniform_integers(51, 26, 0, 99)};
+  expect_reference<TypeParam, std::int8_t>(model, batch);
+  expect_reference<TypeParam, std::int16_t>(model, batch);
+  expect_reference<TypeParam, std::int64_t>(model, batch);
+  expect_reference<TypeParam, std::uint8_t>(model, batch);
+  expect_reference<TypeParam, std::uint16_t>(model, batch);
+  expect_reference<TypeParam, std::uint32_t>(model, batch);
+  expect_reference<TypeParam, std::uint64_t>(model, batch);
+  expect_reference<TypeParam, long long>(model, batch);
+}
 
 /// Models beyond the range of the linear algebras. Each has to climb the ladder, and to keep the promised error.
 TYPED_TEST(HmmLogLikelihoodContiguous, HostileModels) {
