@@ -72,7 +72,8 @@ HmmObservations(SymbolsView, LengthsView) -> HmmObservations<SymbolsView, Length
 /// - Error:   at most 1e-6 (1 + |value|) in float and 1e-12 (1 + |value|) in double; see docs/accuracy.md.
 /// - Same:    a result depends on its own sequence and the model alone, bitwise, on one backend.
 /// - Async:   enqueued on \p exec; no fence, no allocation in steady state. \p workspace, a View<std::byte*>, holds at
-///            least hmm_log_likelihood_workspace_size bytes until the work is done; small models need none.
+///            least hmm_log_likelihood_workspace_size bytes until the work is done; small models need none. For a
+///            workspace without statuses pass {} for these.
 /// - Source:  Rabiner (1989), eqs. 19 to 21.
 ///
 /// \throws ShapeError when extents do not fit together or the workspace is too small, AliasError when an output overlaps

@@ -28,8 +28,8 @@ MaskedReducePlan masked_reduce_plan(const ExecutionSpace& exec, std::size_t rank
 /// - Masked:  cells that are not valid are never used: NaN or infinity there does not leak.
 /// - NaN:     a valid NaN makes the sum, mean, minimum and maximum of its column NaN, whatever its place.
 /// - Empty:   a column without a valid rank has sum 0, mean NaN, minimum +inf, maximum -inf, count 0.
-/// - Error:   min, max and count are exact (count in float up to 2^24). Sums are accumulated in double: at most
-///            2^-24 |sum| + R 2^-52 sum|x| in float and R 2^-52 sum|x| in double; see docs/accuracy.md.
+/// - Error:   min, max and count are exact (count in float up to 2^24). Sums are accumulated in double and rounded once: at
+///            most u |sum| + R 2^-52 sum|x|, u = 2^-24 in float and 2^-53 in double; see docs/accuracy.md.
 /// - Same:    the order of the additions is fixed: bitwise the same in every run, on one backend.
 /// - Async:   enqueued on \p exec; no fence, no allocation, no workspace.
 ///

@@ -7,6 +7,7 @@
 /// run time, and what passes becomes an unmanaged strided view of a canonical type, so that few kernels are instantiated.
 
 #include <Kokkos_Core.hpp>
+#include <algorithm>
 #include <array>
 #include <bellman/error.hpp>
 #include <bellman/impl/execution_spaces.hpp>
@@ -148,13 +149,15 @@ NamedSpan named_span(std::string_view name, const View& view) {
   }
 }
 
-inline std::array<NamedSpan, 0> named_views() { return {}; }
-
+/// The spans of the views of a list "name", view, "name", view, ...
 template <class View, class... Rest>
-auto named_views(std::string_view name, const View& view, const Rest&... rest) {
+std::array<NamedSpan, 1 + sizeof...(Rest) / 2> named_views(std::string_view name, const View& view,
+                                                           const Rest&... rest) {
   std::array<NamedSpan, 1 + sizeof...(Rest) / 2> spans{named_span(name, view)};
-  const auto others = named_views(rest...);
-  for (std::size_t k = 0; k < others.size(); ++k) spans[k + 1] = others[k];
+  if constexpr (sizeof...(Rest) > 0) {
+    const auto others = named_views(rest...);
+    std::copy(others.begin(), others.end(), spans.begin() + 1);
+  }
   return spans;
 }
 
