@@ -5,6 +5,7 @@
 #include <Kokkos_Core.hpp>
 #include <Kokkos_Profiling_ScopedRegion.hpp>
 #include <algorithm>
+#include <bellman/impl/execution_spaces.hpp>
 #include <bellman/plan.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +25,10 @@ void launch_teams(const std::string& label, const ExecutionSpace& exec, Functor 
     const auto league = static_cast<int>(std::min(problems - first, largest_league));
     Kokkos::TeamPolicy<ExecutionSpace> policy(exec, league, team_threads, lanes);
     policy.set_scratch_size(static_cast<int>(scratch_level), Kokkos::PerTeam(scratch_bytes));
+    // Kokkos 4.6 allocates anew for each team launch that wants no large scratch; some of it is kept between launches.
+    if (has_warps<ExecutionSpace>() && scratch_level == ScratchLevel::fast) {
+      policy.set_scratch_size(static_cast<int>(ScratchLevel::large), Kokkos::PerTeam(sizeof(double)));
+    }
     Kokkos::parallel_for(label, policy, functor);
   }
 }

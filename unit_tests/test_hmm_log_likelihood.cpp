@@ -273,6 +273,17 @@ TYPED_TEST(HmmLogLikelihood, ImpossibleSequences) {
   expect_reference<TypeParam>(dead, {1, 3, {0, 0, 0}});
 }
 
+/// Without states no sequence is possible; without symbols only missing ones are.
+TYPED_TEST(HmmLogLikelihood, NoStatesOrSymbols) {
+  const auto no_states = evaluate<TypeParam>({0, 2, {}, {}, {}}, {2, 2, {0, 1, -1, 0}, Symbols{2, 0}});
+  EXPECT_EQ(no_states.value[0], -inf);
+  EXPECT_EQ(no_states.status[0], Status::impossible);
+  EXPECT_EQ(no_states.value[1], 0);
+  const auto no_symbols = evaluate<TypeParam>({2, 0, {0, 0}, {0, 0, 0, 0}, {}}, {2, 2, {-1, -1, -1, 0}});
+  EXPECT_TRUE(near(no_symbols.value[0], 0, 1e-6));
+  EXPECT_EQ(no_symbols.status[1], Status::bad_symbol);
+}
+
 TYPED_TEST(HmmLogLikelihood, DependsOnItsOwnSequenceAlone) {
   const auto symbols = uniform_integers(6 * 50, 35, 0, 4);
   const Model model = random_model(17, 5, 36, 2);
@@ -315,6 +326,34 @@ TYPED_TEST(HmmLogLikelihoodContiguous, TakesEveryIntegerType) {
   expect_reference<TypeParam, std::uint32_t>(model, batch);
   expect_reference<TypeParam, std::uint64_t>(model, batch);
   expect_reference<TypeParam, long long>(model, batch);
+}
+
+/// Sequences that lie more than 2^31 elements apart. The memory between them is never touched.
+TYPED_TEST(HmmLogLikelihoodContiguous, OffsetsBeyond32Bits) {
+  using Real = typename TypeParam::Real;
+  using Space = typename TypeParam::Space;
+  using Memory = typename Space::memory_space;
+  const std::size_t steps = 5, distance = (std::size_t{1} << 31) + 8;
+  const Kokkos::View<std::int8_t*, Memory> memory(Kokkos::view_alloc(Kokkos::WithoutInitializing, "memory"),
+                                                  distance + steps);
+  const Batch batch{2, steps, uniform_integers(2 * steps, 45, 0, 2)};
+  for (std::size_t b = 0; b < 2; ++b) {
+    const Kokkos::View<std::int8_t*, Kokkos::HostSpace> host("host", steps);
+    for (std::size_t t = 0; t < steps; ++t) host(t) = static_cast<std::int8_t>(batch.symbols[b * steps + t]);
+    Kokkos::deep_copy(Kokkos::subview(memory, std::make_pair(b * distance, b * distance + steps)), host);
+  }
+  const Kokkos::View<std::int8_t**, Kokkos::LayoutStride, Memory> symbols(memory.data(),
+                                                                          Kokkos::LayoutStride(2, distance, steps, 1));
+  const Model model = case_w();
+  typename TypeParam::template Array<Real, 1> init({2}, model.log_init), output({2});
+  typename TypeParam::template Array<Real, 2> trans({2, 2}, model.log_trans), emit({2, 3}, model.log_emit);
+  hmm_log_likelihood(Space(), HmmModel{init.view(), trans.view(), emit.view()}, HmmObservations{symbols},
+                     output.view());
+  const auto got = output.values();
+  for (std::size_t b = 0; b < 2; ++b) {
+    const double expected = expected_value<Real>(model, batch, b);
+    EXPECT_TRUE(near(static_cast<double>(got[b]), expected, log_likelihood_error_bound<Real>(expected)));
+  }
 }
 
 /// Models beyond the range of the linear algebras. Each has to climb the ladder, and to keep the promised error.

@@ -256,6 +256,30 @@ TYPED_TEST(SmithWatermanContiguous, LargeSizes) {
   }
 }
 
+/// Problems that lie more than 2^31 elements apart. The memory between them is never touched.
+TYPED_TEST(SmithWatermanContiguous, OffsetsBeyond32Bits) {
+  using Real = typename TypeParam::Real;
+  using Space = typename TypeParam::Space;
+  using Memory = typename Space::memory_space;
+  const std::size_t rows = 3, columns = 4, cells = rows * columns, distance = (std::size_t{1} << 31) + 8;
+  const Kokkos::View<Real*, Memory> memory(Kokkos::view_alloc(Kokkos::WithoutInitializing, "memory"), distance + cells);
+  const auto values = normal_values(2 * cells, 21);
+  for (std::size_t b = 0; b < 2; ++b) {
+    const Kokkos::View<Real*, Kokkos::HostSpace> host("host", cells);
+    for (std::size_t k = 0; k < cells; ++k) host(k) = static_cast<Real>(values[b * cells + k]);
+    Kokkos::deep_copy(Kokkos::subview(memory, std::make_pair(b * distance, b * distance + cells)), host);
+  }
+  const Kokkos::View<Real***, Kokkos::LayoutStride, Memory> scores(
+      memory.data(), Kokkos::LayoutStride(2, distance, rows, columns, columns, 1));
+  typename TypeParam::template Array<Real, 1> output({2});
+  smith_waterman_score(Space(), scores, output.view());
+  const auto got = output.values();
+  const auto expected = reference::smith_waterman_scores(rounded<Real>(values), 2, rows, columns, -1, 1);
+  for (std::size_t b = 0; b < 2; ++b) {
+    EXPECT_TRUE(near(static_cast<double>(got[b]), expected[b], score_error_bound<Real>(expected[b], 1)));
+  }
+}
+
 template <class Call>
 std::string message_of(const Call& call) {
   try {

@@ -8,6 +8,7 @@
 #include <bellman/status.hpp>
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -41,22 +42,24 @@ class TestArray {
   using Extents = std::array<std::size_t, rank>;
 
   /// All poison, as an output wants it.
-  explicit TestArray(const Extents& extents) : extents_(extents), strides_(strides_of(extents)) {
-    memory_ = Memory("test_array", span() + 2 * margin);
-    host_ = Kokkos::create_mirror_view(memory_);
-    Kokkos::deep_copy(host_, poison<T>());
-    Kokkos::deep_copy(memory_, host_);
+  explicit TestArray(const Extents& extents)
+      : extents_(extents),
+        strides_(strides_of(extents)),
+        memory_("test_array", slots() * sizeof(T)),
+        host_(new T[slots()]) {
+    std::fill_n(host_.get(), slots(), poison<T>());
+    upload();
   }
 
   /// Filled from row-major values.
   template <class U>
   TestArray(const Extents& extents, const std::vector<U>& values) : TestArray(extents) {
-    for (std::size_t k = 0; k < size(); ++k) host_(margin + offset(k)) = static_cast<T>(values.at(k));
-    Kokkos::deep_copy(memory_, host_);
+    for (std::size_t k = 0; k < size(); ++k) host_[margin + offset(k)] = static_cast<T>(values.at(k));
+    upload();
   }
 
   View view() const {
-    T* const data = memory_.data() + margin;
+    T* const data = reinterpret_cast<T*>(memory_.data()) + margin;
     if constexpr (std::is_same_v<Layout, Kokkos::LayoutStride>) {
       Kokkos::LayoutStride layout;
       for (std::size_t axis = 0; axis < rank; ++axis) {
@@ -74,18 +77,18 @@ class TestArray {
   /// The values in row-major order, once the work enqueued so far is done.
   std::vector<T> values() {
     Kokkos::fence();
-    Kokkos::deep_copy(host_, memory_);
+    Kokkos::deep_copy(host_bytes(), memory_);
     std::vector<T> result(size());
-    for (std::size_t k = 0; k < size(); ++k) result[k] = host_(margin + offset(k));
+    for (std::size_t k = 0; k < size(); ++k) result[k] = host_[margin + offset(k)];
     return result;
   }
 
   /// Whether nothing was written between, before or behind the elements. Call values() first.
   bool padding_is_untouched() const {
-    std::vector<bool> is_element(span() + 2 * margin, false);
+    std::vector<bool> is_element(slots(), false);
     for (std::size_t k = 0; k < size(); ++k) is_element[margin + offset(k)] = true;
     for (std::size_t k = 0; k < is_element.size(); ++k) {
-      const T value = host_(k);
+      const T value = host_[k];
       const bool is_poison = value == poison<T>() || (value != value && poison<T>() != poison<T>());
       if (!is_element[k] && !is_poison) return false;
     }
@@ -99,8 +102,13 @@ class TestArray {
   }
 
  private:
-  using Memory = Kokkos::View<T*, typename Space::memory_space>;
+  // Bytes, so that one copy per space is compiled and not one per type.
+  using Bytes = Kokkos::View<std::byte*, typename Space::memory_space>;
+  using HostBytes = Kokkos::View<std::byte*, Kokkos::HostSpace, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
   static constexpr std::size_t margin = 8;
+
+  HostBytes host_bytes() { return HostBytes(reinterpret_cast<std::byte*>(host_.get()), slots() * sizeof(T)); }
+  void upload() { Kokkos::deep_copy(memory_, host_bytes()); }
 
   static Extents strides_of(const Extents& extents) {
     Extents strides;
@@ -114,6 +122,8 @@ class TestArray {
     }
     return strides;
   }
+
+  std::size_t slots() const { return span() + 2 * margin; }
 
   std::size_t span() const {
     std::size_t last = 0;
@@ -132,8 +142,8 @@ class TestArray {
 
   Extents extents_;
   Extents strides_;
-  Memory memory_;
-  decltype(Kokkos::create_mirror_view(Memory())) host_;
+  Bytes memory_;
+  std::unique_ptr<T[]> host_;
 };
 
 }  // namespace bellman::support

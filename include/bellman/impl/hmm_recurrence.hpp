@@ -47,14 +47,20 @@ class LinearHmmStep {
   }
 
   KOKKOS_FUNCTION State next(const Value* previous, std::int64_t state, std::int64_t symbol) const {
-    // Four partial sums in a fixed order: shorter dependency chains and a smaller rounding error.
+    // Four partial sums in a fixed order: shorter dependency chains and a smaller rounding error. The inner loop has a
+    // fixed length, so that the sums stay in registers.
     constexpr int parts = 4;
     Real dots[parts] = {};
     Real totals[parts] = {};
     const Real* column = tables_.trans + state;
-    for (std::int64_t i = 0; i < states_; ++i, column += states_) {
-      dots[i % parts] = Kokkos::fma(previous[i], *column, dots[i % parts]);
-      totals[i % parts] += previous[i];
+    for (std::int64_t first = 0; first < states_; first += parts) {
+      for (int part = 0; part < parts; ++part) {
+        const std::int64_t i = first + part;
+        if (i < states_) {
+          dots[part] = Kokkos::fma(previous[i], column[i * states_], dots[part]);
+          totals[part] += previous[i];
+        }
+      }
     }
     const Real dot = (dots[0] + dots[1]) + (dots[2] + dots[3]);
     const Real total = (totals[0] + totals[1]) + (totals[2] + totals[3]);

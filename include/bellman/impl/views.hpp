@@ -132,7 +132,7 @@ IntegerView<rank> integer_view(const View& view) {
   return result;
 }
 
-/// The memory that a view spans, with the name that messages give it.
+/// The memory from the first to the last element of a view, with the name that messages give it.
 struct NamedSpan {
   std::string_view name;
   const std::byte* begin = nullptr;
@@ -144,8 +144,14 @@ NamedSpan named_span(std::string_view name, const View& view) {
   if constexpr (is_no_view<View>) {
     return {name};
   } else {
+    // Not view.span(), which may count a whole stride behind the last element.
+    std::size_t last = 0;
+    for (int axis = 0; axis < view_rank<View>; ++axis) {
+      if (view.extent(axis) == 0) return {name};
+      last += (view.extent(axis) - 1) * view.stride(axis);
+    }
     const auto* begin = reinterpret_cast<const std::byte*>(view.data());
-    return {name, begin, begin + view.span() * sizeof(typename View::value_type)};
+    return {name, begin, begin + (last + 1) * sizeof(typename View::value_type)};
   }
 }
 
