@@ -43,6 +43,8 @@ of every column over the repetitions (5 unless you say otherwise); of a rate, th
   roof_share  bytes/s relative to the highest read rate that a plain kernel reaches here, measured in the same
               process; above 1 where a cache holds the inputs
   speed_up    over the median time of the baseline in the same run; absent if that was filtered out
+  graph_us    on CUDA: one of 20 calls in a CUDA graph, in microseconds, the median of several replays between two
+              events: what a call costs without its submission. Caches stay warm. Absent if a call cannot be captured
 
 Check: inputs are rounded to float, for both types. The first and last few problems must agree with the serial reference
 within the bound of the operation's contract or the `tolerance` of the case (see bellman_compare --help), a baseline
@@ -254,7 +256,7 @@ class Harness {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// Puts the inputs into the backend's memory and checks the answer, unless that was done before.
+  /// Puts the inputs into the backend's memory, checks the answer and measures it in a graph, unless that was done before.
   void prepare(const Subject& subject) {
     const Subject inputs{subject.case_index, subject.backend_index, subject.type, false};
     const auto& a_case = cases_[subject.case_index];
@@ -270,6 +272,9 @@ class Harness {
         answers_[subject.case_index].complaint(*workload_, workload_->results(), subject.type, subject.is_baseline);
     progress_.clear();
     all_right_ = all_right_ && !complaint;
+    if (!complaint) {
+      graph_times_[subject] = subject.is_baseline ? workload_->graph_seconds_of_baseline() : workload_->graph_seconds();
+    }
     complaints_.emplace(subject, std::move(complaint));
   }
 
@@ -297,6 +302,7 @@ class Harness {
     if (baseline_times_.contains(baseline)) {
       state.counters["speed_up"] = subject.is_baseline ? 1.0 : baseline_times_[baseline].median() / seconds;
     }
+    if (const auto& in_graph = graph_times_.at(subject)) state.counters["graph_us"] = *in_graph * 1e6;
     const auto& a_case = cases_[subject.case_index];
     state.SetLabel(shape(a_case) + (a_case.repeat > 1 ? ", repeated " + std::to_string(a_case.repeat) + " times" : ""));
   }
@@ -330,6 +336,7 @@ class Harness {
   std::unique_ptr<Workload> workload_;  // one at a time, as the large ones fill the memory
   std::optional<Subject> prepared_;
   std::map<Subject, std::optional<std::string>> complaints_;
+  std::map<Subject, std::optional<double>> graph_times_;
   std::map<Subject, Times> baseline_times_;
   bool all_right_ = true;
 };

@@ -18,11 +18,24 @@ struct alignas(16) Word {
   std::uint64_t high;
 };
 
-/// Reads every word once; integer sums may be reordered, so that compilers use SIMD.
+/// Reads words_per_item words at a distance of step, all of them in flight at once, and writes nothing, which no compiler
+/// can know: the words of write_all never add up to 0.
 template <class ExecutionSpace>
 struct ReadAll {
+  static constexpr int words_per_item = 8;
+
   Kokkos::View<const Word*, ExecutionSpace> words;
-  KOKKOS_FUNCTION void operator()(std::int64_t k, std::uint64_t& sum) const { sum += words(k).low + words(k).high; }
+  Kokkos::View<std::uint64_t, ExecutionSpace> sink;
+  std::int64_t items;
+  bool neighbours_share_rows;  ///< neighbouring items read neighbouring words (GPUs); else each its own stretch
+
+  KOKKOS_FUNCTION void operator()(std::int64_t item) const {
+    const std::int64_t first = neighbours_share_rows ? item : item * words_per_item;
+    const std::int64_t step = neighbours_share_rows ? items : 1;
+    std::uint64_t sum = 0;
+    for (int k = 0; k < words_per_item; ++k) sum += words(first + k * step).low + words(first + k * step).high;
+    if (sum == 0) sink() = sum;
+  }
 };
 
 template <class ExecutionSpace>
@@ -56,21 +69,29 @@ Kokkos::View<Word*, ExecutionSpace> probe_buffer(const ExecutionSpace& exec, std
   return words;
 }
 
-/// \brief The highest rate in bytes per second at which a plain kernel reads memory: the best of several passes over a
-/// buffer that no cache holds.
+/// \brief The highest rate in bytes per second at which a plain kernel reads memory: the best of several measurements,
+/// each of a few passes over a buffer that no cache holds.
 template <class ExecutionSpace>
 double measure_read_rate() {
+  constexpr int passes = 4;
   const ExecutionSpace exec;
-  const auto words = probe_buffer(exec, std::max(std::size_t{1} << 28, 8 * cache_bytes(exec)));
+  constexpr bool on_host =
+      Kokkos::SpaceAccessibility<Kokkos::HostSpace, typename ExecutionSpace::memory_space>::accessible;
+  const auto words = probe_buffer(exec, std::max(std::size_t{1} << (on_host ? 28 : 31), 8 * cache_bytes(exec)));
+  const auto items = static_cast<std::int64_t>(words.extent(0)) / ReadAll<ExecutionSpace>::words_per_item;
+  const Kokkos::View<std::uint64_t, ExecutionSpace> sink(Kokkos::view_alloc(exec, "bellman::perf::sink"));
+  const ReadAll<ExecutionSpace> read_all{words, sink, items, !on_host};
+  const double bytes = static_cast<double>(items * read_all.words_per_item * passes) * sizeof(Word);
   using Policy = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
   double best = 0;
-  std::uint64_t sum = 0;
-  for (int pass = 0; pass < 10; ++pass) {
+  for (int k = 0; k < 10; ++k) {
     exec.fence("bellman::perf::measure_read_rate");
     const Kokkos::Timer timer;
-    Kokkos::parallel_reduce("bellman::perf::read_all", Policy(exec, 0, words.extent(0)), ReadAll<ExecutionSpace>{words},
-                            sum);
-    best = std::max(best, static_cast<double>(words.extent(0) * sizeof(Word)) / timer.seconds());
+    for (int pass = 0; pass < passes; ++pass) {
+      Kokkos::parallel_for("bellman::perf::read_all", Policy(exec, 0, items), read_all);
+    }
+    exec.fence("bellman::perf::measure_read_rate");
+    best = std::max(best, bytes / timer.seconds());
   }
   return best;
 }

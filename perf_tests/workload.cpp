@@ -15,6 +15,7 @@
 #include "baselines/hmm_forward.hpp"
 #include "baselines/masked_sum.hpp"
 #include "baselines/smith_waterman.hpp"
+#include "graph_time.hpp"
 #include "memory_probe.hpp"
 #include "reference/reference.hpp"
 
@@ -88,6 +89,13 @@ class WorkloadOn : public Workload {
                     .repeat = static_cast<std::int64_t>(repeat),
                     .consecutive = consecutive},
         out_(Kokkos::view_alloc(exec_, "bellman::perf::results"), count * repeat) {}
+
+  std::optional<double> graph_seconds() override {
+    return perf::graph_seconds(exec_, [this] { this->launch(); });
+  }
+  std::optional<double> graph_seconds_of_baseline() override {
+    return perf::graph_seconds(exec_, [this] { this->launch_baseline(); });
+  }
 
   void fence() override { exec_.fence("bellman::perf"); }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,9 @@ class Workload {
   virtual void launch() = 0;
   /// Enqueues the obvious kernel for the same inputs. Only where has_baseline says so.
   virtual void launch_baseline() = 0;
+  /// Seconds of one launch of either kind within a CUDA graph; nothing where there are no such graphs.
+  virtual std::optional<double> graph_seconds() = 0;
+  virtual std::optional<double> graph_seconds_of_baseline() = 0;
   /// Waits until all that was enqueued is done.
   virtual void fence() = 0;
   /// The results of the last launch of either kind.
