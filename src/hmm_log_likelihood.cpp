@@ -3,13 +3,43 @@
 #include <bellman/impl/chain_sweep.hpp>
 #include <bellman/impl/hmm_log_likelihood.hpp>
 #include <bellman/impl/hmm_recurrence.hpp>
+#include <bellman/impl/hmm_small_model.hpp>
 #include <bellman/impl/hmm_tables.hpp>
+#include <bellman/impl/lanes.hpp>
+#include <bellman/impl/register_sweep.hpp>
 
 #include "instantiations.hpp"
 #include "launch.hpp"
 
 namespace bellman::impl {
 namespace {
+
+/// Workspaces and scratch may start anywhere; tables start at the next multiple of alignment_slack.
+KOKKOS_FUNCTION std::byte* aligned(std::byte* memory) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  return memory + (alignment_slack - address % alignment_slack) % alignment_slack;
+}
+
+struct HmmResult {
+  double value;
+  Status status;
+};
+
+KOKKOS_FUNCTION HmmResult result_of(const Judgement& judgement) {
+  return {judgement.score, judgement.score == -infinity<double>() ? Status::impossible : Status::ok};
+}
+
+/// Where the results go.
+template <class ExecutionSpace, class Real>
+struct HmmResults {
+  StridedView<Real*, ExecutionSpace> log_likelihood;
+  StridedView<Status*, ExecutionSpace> statuses;
+
+  KOKKOS_FUNCTION void write(std::int64_t sequence, const HmmResult& result) const {
+    log_likelihood(sequence) = static_cast<Real>(result.value);
+    if (statuses.data() != nullptr) statuses(sequence) = result.status;
+  }
+};
 
 /// A thread normalises one row of a model that is too large for every team to do it again.
 template <class ExecutionSpace, class Real>
@@ -28,63 +58,48 @@ struct HmmForwardTeam {
 
   HmmParameters<ExecutionSpace, Real> parameters;
   HmmSequences sequences;
-  StridedView<Real*, ExecutionSpace> log_likelihood;
-  StridedView<Status*, ExecutionSpace> statuses;
+  HmmResults<ExecutionSpace, Real> results;
   Rung first_rung;
   ScratchLevel scratch_level;
   std::size_t scratch_bytes;
   std::byte* workspace;  ///< the normalised model, or null: each team makes its own
   std::int64_t first_problem = 0;
 
-  struct Result {
-    double value;
-    Status status;
-  };
-
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     const std::int64_t sequence = first_problem + team.league_rank();
-    const Result result = evaluate(team, sequence);
-    if (team.team_rank() != 0) return;
-    log_likelihood(sequence) = static_cast<Real>(result.value);
-    if (statuses.data() != nullptr) statuses(sequence) = result.status;
+    const HmmResult result = evaluate(team, sequence);
+    if (team.team_rank() == 0) results.write(sequence, result);
   }
 
-  KOKKOS_FUNCTION Result evaluate(const Team& team, std::int64_t sequence) const {
+  KOKKOS_FUNCTION HmmResult evaluate(const Team& team, std::int64_t sequence) const {
     const std::int64_t length = sequences.length(sequence);
     if (length < 0 || length > sequences.steps()) return {quiet_nan<double>(), Status::bad_length};
     if (length == 0) return {0, Status::empty};
-    if (has_bad_symbol(team, sequence, length)) return {quiet_nan<double>(), Status::bad_symbol};
 
     std::byte* const vectors = team_scratch(team, scratch_level, scratch_bytes);
     const std::size_t states = parameters.states();
     std::byte* const model = workspace != nullptr ? workspace : vectors + HmmVectors<double>::bytes(states);
     Judgement judgement;
-    switch (first_rung) {
-      case Rung::linear_float: {
-        const auto flags = run_linear<float>(team, sequence, length, model, vectors, judgement);
-        if (flags & row_has_nan) return {quiet_nan<double>(), Status::not_a_number};
-        if (judgement.certified) break;
-        [[fallthrough]];
-      }
-      case Rung::linear_double: {
-        const auto flags = run_linear<double>(team, sequence, length, model, vectors, judgement);
-        if (flags & row_has_nan) return {quiet_nan<double>(), Status::not_a_number};
-        if (judgement.certified) break;
-        [[fallthrough]];
-      }
-      default: {
-        const HmmTables<double> tables(model, parameters.states(), parameters.symbols());
-        const LogHmmStep<ExecutionSpace, Real> step(parameters, tables.normaliser);
-        judgement = sweep(team, step, sequence, length, vectors);
-      }
+    Status status = Status::ok;
+    if (first_rung == Rung::linear_float) {
+      status = run_linear<float>(team, sequence, length, model, vectors, judgement);
     }
-    return {judgement.score, judgement.score == -infinity<double>() ? Status::impossible : Status::ok};
+    if (status == Status::ok && !judgement.certified) {
+      status = run_linear<double>(team, sequence, length, model, vectors, judgement);
+    }
+    if (status != Status::ok) return {quiet_nan<double>(), status};
+    if (!judgement.certified) {
+      const HmmTables<double> tables(model, parameters.states(), parameters.symbols());
+      const LogHmmStep<ExecutionSpace, Real> step(parameters, tables.normaliser);
+      judgement = sweep(team, step, sequence, length, vectors);
+    }
+    return result_of(judgement);
   }
 
   /// Makes the model where it is the team's own, and runs a linear rung unless the model is beyond its range.
   template <class Weight>
-  KOKKOS_FUNCTION std::uint32_t run_linear(const Team& team, std::int64_t sequence, std::int64_t length,
-                                           std::byte* model, std::byte* vectors, Judgement& judgement) const {
+  KOKKOS_FUNCTION Status run_linear(const Team& team, std::int64_t sequence, std::int64_t length, std::byte* model,
+                                    std::byte* vectors, Judgement& judgement) const {
     const std::int64_t states = parameters.states();
     const HmmTables<Weight> tables(model, states, parameters.symbols());
     if (workspace == nullptr) {
@@ -95,10 +110,12 @@ struct HmmForwardTeam {
       team.team_barrier();  // the model is complete
     }
     const std::uint32_t flags = model_flags(tables, states);
+    if (flags & row_has_nan) return Status::not_a_number;
+    if (has_bad_symbol(team, sequence, length)) return Status::bad_symbol;
     if (flags == row_is_fine) {
       judgement = sweep(team, LinearHmmStep<Weight>(tables, states, parameters.symbols()), sequence, length, vectors);
     }
-    return flags;
+    return Status::ok;
   }
 
   template <class Step>
@@ -119,11 +136,184 @@ struct HmmForwardTeam {
   }
 };
 
-/// A workspace may start anywhere; the tables start at the next aligned byte.
-std::byte* aligned(std::byte* memory) {
-  const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  return memory + (alignment_slack - address % alignment_slack) % alignment_slack;
-}
+/// A thread that is its own team.
+struct SingleThread {
+  KOKKOS_FUNCTION int team_rank() const { return 0; }
+  KOKKOS_FUNCTION int team_size() const { return 1; }
+  KOKKOS_FUNCTION void team_barrier() const {}
+};
+
+/// What the two kernels for small models share (register_sweep.hpp): the team normalises the model into its scratch.
+template <class ExecutionSpace, class Real>
+struct HmmSmallModel {
+  HmmParameters<ExecutionSpace, Real> parameters;
+  HmmSequences sequences;
+  HmmResults<ExecutionSpace, Real> results;
+
+  /// Whether the result of a sequence is known without looking at its symbols.
+  KOKKOS_FORCEINLINE_FUNCTION bool is_settled(const SmallModel<Real>& model, std::int64_t length,
+                                              HmmResult& result) const {
+    result = {quiet_nan<double>(), Status::ok};
+    if (length < 0 || length > sequences.steps()) {
+      result.status = Status::bad_length;
+    } else if (length == 0) {
+      result = {0, Status::empty};
+    } else if (model.template flags_of<double>() & row_has_nan) {
+      result.status = Status::not_a_number;
+    }
+    return result.status != Status::ok;
+  }
+
+  /// The row of the emission weights for a step; notes a symbol out of range.
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t emission_row(std::int64_t sequence, std::int64_t t, bool& is_bad) const {
+    const std::int64_t symbol = sequences.symbols(sequence, t);
+    const std::int64_t symbols = parameters.symbols();
+    is_bad = is_bad || symbol >= symbols;
+    return symbol < 0 || symbol >= symbols ? symbols : symbol;
+  }
+
+  /// The wider rungs, in one thread: rare, and not worth the registers that inlining them would cost. The model is found
+  /// again from its memory: a reference to the caller's would keep its pointers out of registers.
+  BELLMAN_NOINLINE KOKKOS_FUNCTION Judgement climb(std::byte* memory, std::int64_t sequence,
+                                                   std::int64_t length) const {
+    const SmallModel<Real> model(memory, parameters.symbols());
+    constexpr double tolerance = log_likelihood_tolerance<Real>;
+    if (is_float<Real> && model.template flags_of<double>() == row_is_fine) {
+      bool is_bad = false;
+      const auto row_at = [&](std::int64_t t) { return emission_row(sequence, t, is_bad); };
+      const Judgement judgement = sweep_in_registers<double>(model, row_at, length, tolerance);
+      if (judgement.certified) return judgement;
+    }
+    const LogHmmStep<ExecutionSpace, Real> step(parameters, model.normaliser);
+    const auto symbol_at = [&](std::int64_t t) { return sequences.symbols(sequence, t); };
+    alignas(16) std::byte vectors[HmmVectors<double>::bytes(small_states)];
+    return sweep_chain(SingleThread(), step, symbol_at, parameters.states(), length, tolerance, vectors);
+  }
+};
+
+/// A thread owns one sequence after the other, with its states in registers: for batches that fill the hardware.
+template <class ExecutionSpace, class Real>
+struct HmmForwardInRegisters : HmmSmallModel<ExecutionSpace, Real> {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  std::size_t scratch_bytes;
+  std::int64_t first_problem = 0;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
+    const SmallModel<Real> model(memory, this->parameters.symbols());
+    fill_small_model(this->parameters, model, team.team_rank(), team.team_size(), [&] { team.team_barrier(); });
+    const std::int64_t threads = std::int64_t{team.league_size()} * team.team_size();
+    std::int64_t sequence = std::int64_t{team.league_rank()} * team.team_size() + team.team_rank();
+    for (; sequence < this->sequences.batch(); sequence += threads) {
+      this->results.write(sequence, evaluate(model, memory, sequence));
+    }
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION HmmResult evaluate(const SmallModel<Real>& model, std::byte* memory,
+                                                 std::int64_t sequence) const {
+    const std::int64_t length = this->sequences.length(sequence);
+    HmmResult settled;
+    if (this->is_settled(model, length, settled)) return settled;
+    bool is_bad = false;
+    const auto row_at = [&](std::int64_t t) { return this->emission_row(sequence, t, is_bad); };
+    Judgement judgement;
+    if (model.template flags_of<Real>() == row_is_fine) {
+      judgement = sweep_in_registers<Real>(model, row_at, length, log_likelihood_tolerance<Real>);
+    } else {
+      for (std::int64_t t = 0; t < length; ++t) row_at(t);
+    }
+    if (is_bad) return {quiet_nan<double>(), Status::bad_symbol};
+    return result_of(judgement.certified ? judgement : this->climb(memory, sequence, length));
+  }
+};
+
+/// A team owns one sequence; its threads normalise the model, then the lanes of thread 0 go forward and those of thread 1
+/// backward, a state per lane: for batches that leave the hardware idle.
+template <class ExecutionSpace, class Real>
+struct HmmForwardInLanes : HmmSmallModel<ExecutionSpace, Real> {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  using Lanes = LaneGroup<ExecutionSpace>;
+  std::size_t scratch_bytes;
+  std::int64_t first_problem = 0;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const std::int64_t sequence = first_problem + team.league_rank();
+    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
+    auto& exchange = *reinterpret_cast<ChainExchange<Real>*>(memory);
+    const SmallModel<Real> model(memory + sizeof(exchange), this->parameters.symbols());
+    const int member = team.team_rank() * Lanes::size + Lanes::rank();
+    fill_small_model(this->parameters, model, member, team.team_size() * Lanes::size, [&] { team.team_barrier(); });
+
+    const std::int64_t length = this->sequences.length(sequence);
+    HmmResult result;
+    if (this->is_settled(model, length, result)) {
+      if (member == 0) this->results.write(sequence, result);
+      return;
+    }
+    const std::int64_t forward_steps = (length + 1) / 2;
+    const int direction = team.team_rank();
+    if (direction < 2) {
+      bool is_bad = false;
+      const auto row_at = [&](std::int64_t k) {
+        return this->emission_row(sequence, direction == 0 ? k : length - 1 - k, is_bad);
+      };
+      const std::int64_t steps = direction == 0 ? forward_steps : length - forward_steps;
+      LaneChain chain{0, true};
+      if (steps > 0) {
+        const auto weights = direction == 0 ? forward_chain<Real>(model) : backward_chain<Real>(model);
+        chain = chain_in_lanes<Lanes>(weights, row_at, steps, exchange.vectors[direction][0]);
+      }
+      const int any_bad = Lanes::reduce(static_cast<int>(is_bad), [](int a, int b) { return a | b; });
+      if (Lanes::rank() == 0) {
+        exchange.exponent[direction] = chain.exponent;
+        exchange.kept[direction] = chain.kept;
+        exchange.is_bad[direction] = any_bad;
+      }
+    }
+    team.team_barrier();  // both directions are there
+    if (direction == 0) join(model, memory + sizeof(exchange), sequence, length, exchange);
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void join(const SmallModel<Real>& model, std::byte* memory, std::int64_t sequence,
+                                        std::int64_t length, ChainExchange<Real>& exchange) const {
+    using Arithmetic = ChainArithmetic<Real>;
+    const std::int64_t forward_steps = (length + 1) / 2;
+    const Real* const backward = exchange.vectors[1][(length - forward_steps + 1) % 2];
+    const int state = Lanes::rank() % small_states;
+    Real vector[small_states];
+    read_vector(exchange.vectors[0][(forward_steps - 1) % 2], vector);
+    bool kept = true;
+    double ahead = static_cast<double>(exchange.vectors[0][0][state]);
+    if (length > 1) {
+      Real column[small_states];
+      BELLMAN_UNROLL
+      for (int i = 0; i < small_states; ++i) column[i] = model.template weights<Real>().trans[i * small_states + state];
+      const Real sum = dot(vector, column);
+      kept = sum >= Arithmetic::lowest_sum() || (alive_states(vector) & model.into[state]) == 0;
+      ahead = static_cast<double>(sum);
+    }
+    if (Lanes::rank() < small_states) exchange.ahead[state] = ahead;
+    kept = Lanes::reduce(static_cast<int>(kept), [](int a, int b) { return a & b; }) != 0;
+    Lanes::sync();  // the sums of all states are there
+    if (Lanes::rank() != 0) return;
+
+    double total = 0;
+    for (int j = 0; j < small_states; ++j) {
+      total = Kokkos::fma(exchange.ahead[j], length > 1 ? static_cast<double>(backward[j]) : 1.0, total);
+    }
+    HmmResult result{quiet_nan<double>(), Status::bad_symbol};
+    if (!exchange.is_bad[0] && !exchange.is_bad[1]) {
+      Judgement judgement;
+      if (model.template flags_of<Real>() == row_is_fine) {
+        judgement =
+            Arithmetic::finish(total, exchange.exponent[0] + exchange.exponent[1],
+                               kept && exchange.kept[0] && exchange.kept[1], length, log_likelihood_tolerance<Real>);
+      }
+      result = result_of(judgement.certified ? judgement : this->climb(memory, sequence, length));
+    }
+    this->results.write(sequence, result);
+  }
+};
 
 }  // namespace
 
@@ -136,17 +326,30 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,
   const Kokkos::Profiling::ScopedRegion region("bellman::hmm_log_likelihood");
   if (sequences.batch() == 0) return;
   std::byte* model = nullptr;
-  if (!plan.model_in_scratch) {
+  if (plan.workspace_bytes > 0) {
     model = aligned(workspace.data());
     const HmmTables<double> tables(model, parameters.states(), parameters.symbols());
     using Rows = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
     Kokkos::parallel_for("bellman::hmm_log_likelihood::normalise", Rows(exec, 0, 1 + 2 * parameters.states()),
                          HmmNormaliseRow<ExecutionSpace, Real>{parameters, tables});
   }
-  launch_teams("bellman::hmm_log_likelihood::sweep", exec,
-               HmmForwardTeam<ExecutionSpace, Real>{parameters, sequences, log_likelihood, statuses, plan.first,
-                                                    plan.scratch_level, plan.scratch_bytes, model},
-               sequences.batch(), plan.team_threads, 1, plan.scratch_level, plan.scratch_bytes);
+  constexpr const char* label = "bellman::hmm_log_likelihood::sweep";
+  const HmmResults<ExecutionSpace, Real> results{log_likelihood, statuses};
+  const HmmSmallModel<ExecutionSpace, Real> small{parameters, sequences, results};
+  if (plan.sweep == HmmSweep::registers) {
+    launch_teams(label, exec, HmmForwardInRegisters<ExecutionSpace, Real>{small, plan.scratch_bytes}, plan.league_size,
+                 plan.team_threads, 1, plan.scratch_level, plan.scratch_bytes);
+  } else if (plan.sweep == HmmSweep::lanes) {
+    if constexpr (has_warps<ExecutionSpace>()) {
+      launch_teams(label, exec, HmmForwardInLanes<ExecutionSpace, Real>{small, plan.scratch_bytes}, plan.league_size,
+                   plan.team_threads, lanes_of<ExecutionSpace>, plan.scratch_level, plan.scratch_bytes);
+    }
+  } else {
+    launch_teams(label, exec,
+                 HmmForwardTeam<ExecutionSpace, Real>{parameters, sequences, results, plan.first, plan.scratch_level,
+                                                      plan.scratch_bytes, model},
+                 plan.league_size, plan.team_threads, 1, plan.scratch_level, plan.scratch_bytes);
+  }
 }
 
 namespace {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bellman/impl/floating_point.hpp>
 #include <bellman/impl/masked_reduce.hpp>
+#include <cstddef>
+#include <cstdint>
 
 #include "instantiations.hpp"
 #include "launch.hpp"
@@ -17,23 +19,29 @@ struct ColumnState {
 /// How the valid cells of a column are joined. A NaN wins over every number, whatever its place.
 template <Reduction reduction>
 struct ColumnReducer {
-  KOKKOS_FUNCTION static ColumnState neutral() {
-    if constexpr (reduction == Reduction::min) return {infinity<double>(), 0};
-    if constexpr (reduction == Reduction::max) return {-infinity<double>(), 0};
-    return {0, 0};
+  static constexpr bool uses_values = reduction != Reduction::count;
+  static constexpr bool uses_count = reduction == Reduction::count || reduction == Reduction::mean;
+
+  template <class Real>
+  KOKKOS_FUNCTION static constexpr Real neutral() {
+    if constexpr (reduction == Reduction::min) return infinity<Real>();
+    if constexpr (reduction == Reduction::max) return -infinity<Real>();
+    return 0;
   }
   KOKKOS_FUNCTION static double joined(double a, double b) {
-    if constexpr (reduction == Reduction::min) return b < a || b != b ? b : a;
-    if constexpr (reduction == Reduction::max) return b > a || b != b ? b : a;
+    if constexpr (reduction == Reduction::min) return (b < a) | (b != b) ? b : a;
+    if constexpr (reduction == Reduction::max) return (b > a) | (b != b) ? b : a;
     return a + b;
   }
-  KOKKOS_FUNCTION static void join(ColumnState& state, const ColumnState& other) {
-    state = {joined(state.value, other.value), state.count + other.count};
+  /// Of a cell that is not valid, \p cell must be the neutral value, which changes no bit and needs no branch.
+  KOKKOS_FUNCTION static void add(double& value, std::int64_t& count, bool is_valid, double cell) {
+    if constexpr (uses_values) value = joined(value, cell);
+    if constexpr (uses_count) count += is_valid ? 1 : 0;
   }
-  KOKKOS_FUNCTION static double result(const ColumnState& state) {
-    if constexpr (reduction == Reduction::count) return static_cast<double>(state.count);
-    if constexpr (reduction == Reduction::mean) return state.value / static_cast<double>(state.count);
-    return state.value;
+  KOKKOS_FUNCTION static double result(double value, std::int64_t count) {
+    if constexpr (reduction == Reduction::count) return static_cast<double>(count);
+    if constexpr (reduction == Reduction::mean) return value / static_cast<double>(count);
+    return value;
   }
 };
 
@@ -43,63 +51,199 @@ struct TeamReducer {
   using reducer = TeamReducer;
   using value_type = ColumnState;
   using result_view_type = Kokkos::View<value_type, Space, Kokkos::MemoryTraits<Kokkos::Unmanaged>>;
+  using Reducer = ColumnReducer<reduction>;
 
   value_type* target;
 
   KOKKOS_FUNCTION void join(value_type& state, const value_type& other) const {
-    ColumnReducer<reduction>::join(state, other);
+    state = {Reducer::joined(state.value, other.value), state.count + other.count};
   }
-  KOKKOS_FUNCTION void init(value_type& state) const { state = ColumnReducer<reduction>::neutral(); }
+  KOKKOS_FUNCTION void init(value_type& state) const { state = {Reducer::template neutral<double>(), 0}; }
   KOKKOS_FUNCTION value_type& reference() const { return *target; }
   KOKKOS_FUNCTION result_view_type view() const { return result_view_type(target); }
 };
 
-template <class ExecutionSpace>
+/// What a thread takes at once. GPUs hide the latency of memory with many bytes in flight: loads of 16 bytes, the widest
+/// there are, of several ranks before the first is used. Hosts need enough columns for SIMD and the prefetcher.
+template <class ExecutionSpace, class Real>
+struct Tile {
+  static constexpr int columns = has_warps<ExecutionSpace>() ? 16 / sizeof(Real) : 32;
+  static constexpr int ranks = has_warps<ExecutionSpace>() ? 4 : 1;
+
+  template <class T>
+  static constexpr std::size_t alignment = has_warps<ExecutionSpace>() ? columns * sizeof(T) : alignof(T);
+};
+
+/// Neighbouring elements of a row, for one load or store.
+template <class T, int columns, std::size_t alignment>
+struct alignas(alignment) Pack {
+  T at[columns];
+};
+
+template <class ExecutionSpace, class Real, class T, int columns>
+using PackOf = Pack<T, columns, columns == 1 ? alignof(T) : Tile<ExecutionSpace, Real>::template alignment<T>>;
+
+/// Whether every row of a view can be read in packs: neighbouring columns are adjacent, and each row is aligned.
+template <class View>
+bool has_packs(const View& view, std::size_t alignment) {
+  constexpr int last = static_cast<int>(View::rank) - 1;
+  const auto row_bytes = last == 0 ? 0 : view.stride(0) * sizeof(typename View::value_type);
+  return view.stride(last) == 1 && reinterpret_cast<std::uintptr_t>(view.data()) % alignment == 0 &&
+         row_bytes % alignment == 0;
+}
+
+template <class ExecutionSpace, class Real>
 struct ValidByMask {
   StridedView<const std::uint8_t**, ExecutionSpace> mask;
 
+  /// Which of neighbouring columns are valid in one rank, and whether their values have to be read.
+  template <int columns>
+  struct Run {
+    PackOf<ExecutionSpace, Real, std::uint8_t, columns> bytes;
+    bool is_wanted;
+
+    KOKKOS_FUNCTION bool operator[](int c) const { return bytes.at[c] != 0; }
+  };
+
+  bool has_packs() const { return impl::has_packs(mask, Tile<ExecutionSpace, Real>::template alignment<std::uint8_t>); }
   KOKKOS_FUNCTION bool operator()(std::int64_t rank, std::int64_t column) const { return mask(rank, column) != 0; }
+
+  /// Those of the ranks from \p first on; behind the last rank nothing is valid.
+  template <int columns, int ranks>
+  KOKKOS_FUNCTION void read(std::int64_t first, std::int64_t column, Run<columns> (&runs)[ranks]) const {
+    using Bytes = decltype(runs[0].bytes);
+    const auto end = static_cast<std::int64_t>(mask.extent(0));
+    for (int k = 0; k < ranks; ++k) {
+      runs[k].is_wanted = first + k < end;
+      runs[k].bytes = first + k < end ? *reinterpret_cast<const Bytes*>(&mask(first + k, column)) : Bytes{};
+    }
+  }
 };
+
+/// The two usual types are asked for first: a jump table costs a small problem a good part of its time.
+template <class Function>
+KOKKOS_FUNCTION void with_integer_type(IntegerType type, const Function& function) {
+  if (type == IntegerType::int64) return function(std::int64_t{});
+  if (type == IntegerType::int32) return function(std::int32_t{});
+  if (type == IntegerType::int16) return function(std::int16_t{});
+  if (type == IntegerType::int8) return function(std::int8_t{});
+  if (type == IntegerType::uint64) return function(std::uint64_t{});
+  if (type == IntegerType::uint32) return function(std::uint32_t{});
+  if (type == IntegerType::uint16) return function(std::uint16_t{});
+  return function(std::uint8_t{});
+}
 
 struct ValidByLength {
   IntegerView<1> lengths;
 
+  template <int columns>
+  struct Run {
+    int length;
+    bool is_wanted;
+
+    KOKKOS_FUNCTION bool operator[](int c) const { return c < length; }
+  };
+
+  bool has_packs() const { return true; }
   KOKKOS_FUNCTION bool operator()(std::int64_t rank, std::int64_t column) const { return column < lengths(rank); }
+
+  /// One switch over the type for all of the ranks, so that their lengths are in flight together.
+  template <int columns, int ranks>
+  KOKKOS_FUNCTION void read(std::int64_t first, std::int64_t column, Run<columns> (&runs)[ranks]) const {
+    with_integer_type(lengths.type, [&](auto zero) {
+      using T = decltype(zero);
+      const auto* data = static_cast<const T*>(lengths.data);
+      T length[ranks];
+      for (int k = 0; k < ranks; ++k) {
+        length[k] = first + k < lengths.extents[0] ? data[(first + k) * lengths.strides[0]] : zero;
+      }
+      for (int k = 0; k < ranks; ++k) {
+        const bool is_wanted =
+            length[k] > zero && static_cast<std::uint64_t>(length[k]) > static_cast<std::uint64_t>(column);
+        const std::uint64_t rest = static_cast<std::uint64_t>(length[k]) - static_cast<std::uint64_t>(column);
+        runs[k] = {!is_wanted ? 0 : rest < columns ? static_cast<int>(rest) : columns, is_wanted};
+      }
+    });
+  }
 };
 
-/// A thread owns a column and goes through its ranks in order; or a team owns it and its threads share the ranks.
-template <class ExecutionSpace, class Real, Reduction reduction, class Valid>
-struct MaskedReduceColumn {
+/// A thread owns a column, or a pack of neighbours, and goes through the ranks in order; or a team owns a column and its
+/// threads share the ranks. Which of the first two makes no difference to any bit. Without packs there is little to read,
+/// and only latency counts: cells are read before it is known which of them are valid.
+template <class ExecutionSpace, class Real, Reduction reduction, class Valid, bool uses_packs>
+struct MaskedReduceColumns {
   using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
   using Reducer = ColumnReducer<reduction>;
+  using Tile = impl::Tile<ExecutionSpace, Real>;
 
   StridedView<const Real**, ExecutionSpace> values;
   Valid valid;
   StridedView<Real*, ExecutionSpace> out;
+  std::int64_t packs = 0;
   std::int64_t first_problem = 0;
 
-  KOKKOS_FUNCTION void add(ColumnState& state, std::int64_t rank, std::int64_t column) const {
-    if (!valid(rank, column)) return;
-    double value = 0;
-    if constexpr (reduction != Reduction::count) value = static_cast<double>(values(rank, column));
-    Reducer::join(state, {value, 1});
+  /// How many packs there are; 0 where memory does not allow for them. The columns behind are taken one by one.
+  std::int64_t count_packs() const {
+    constexpr std::size_t alignment = Tile::template alignment<Real>;
+    const bool all_have = has_packs(values, alignment) && has_packs(out, alignment) && valid.has_packs();
+    return all_have ? static_cast<std::int64_t>(values.extent(1)) / Tile::columns : 0;
   }
 
-  KOKKOS_FUNCTION void operator()(std::int64_t column) const {
-    ColumnState state = Reducer::neutral();
+  KOKKOS_FUNCTION void operator()(std::int64_t item) const {
+    if constexpr (!uses_packs) {
+      reduce<1>(item);
+    } else if (item < packs) {
+      reduce<Tile::columns>(item * Tile::columns);
+    } else {
+      reduce<1>(packs * Tile::columns + (item - packs));
+    }
+  }
+
+  template <int columns>
+  KOKKOS_FUNCTION void reduce(std::int64_t column) const {
+    using Cells = PackOf<ExecutionSpace, Real, Real, columns>;
+    double value[columns];
+    std::int64_t count[columns];
+    for (int c = 0; c < columns; ++c) {
+      value[c] = Reducer::template neutral<double>();
+      count[c] = 0;
+    }
     const auto ranks = static_cast<std::int64_t>(values.extent(0));
-    for (std::int64_t rank = 0; rank < ranks; ++rank) add(state, rank, column);
-    out(column) = static_cast<Real>(Reducer::result(state));
+    for (std::int64_t first = 0; first < ranks; first += Tile::ranks) {
+      Cells cells[Tile::ranks] = {};
+      const auto read_if = [&](int k, bool is_wanted) {
+        if (is_wanted) cells[k] = *reinterpret_cast<const Cells*>(&values(first + k, column));
+      };
+      if constexpr (Reducer::uses_values && !uses_packs) {
+        for (int k = 0; k < Tile::ranks; ++k) read_if(k, first + k < ranks);
+      }
+      typename Valid::template Run<columns> runs[Tile::ranks];
+      valid.read(first, column, runs);
+      if constexpr (Reducer::uses_values && uses_packs) {
+        for (int k = 0; k < Tile::ranks; ++k) read_if(k, runs[k].is_wanted);
+      }
+      for (int k = 0; k < Tile::ranks; ++k) {
+        Real used[columns];  // in a loop of its own: compilers then see no branch in either
+        for (int c = 0; c < columns; ++c) used[c] = runs[k][c] ? cells[k].at[c] : Reducer::template neutral<Real>();
+        for (int c = 0; c < columns; ++c) Reducer::add(value[c], count[c], runs[k][c], static_cast<double>(used[c]));
+      }
+    }
+    Cells results;
+    for (int c = 0; c < columns; ++c) results.at[c] = static_cast<Real>(Reducer::result(value[c], count[c]));
+    *reinterpret_cast<Cells*>(&out(column)) = results;
   }
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     const std::int64_t column = first_problem + team.league_rank();
-    ColumnState state = Reducer::neutral();
+    ColumnState state;
     const auto ranks = static_cast<std::int64_t>(values.extent(0));
     Kokkos::parallel_reduce(
-        Kokkos::TeamThreadRange(team, ranks), [&](std::int64_t rank, ColumnState& part) { add(part, rank, column); },
+        Kokkos::TeamThreadRange(team, ranks),
+        [&](std::int64_t rank, ColumnState& part) {
+          if (valid(rank, column)) Reducer::add(part.value, part.count, true, values(rank, column));
+        },
         TeamReducer<typename ExecutionSpace::memory_space, reduction>{&state});
-    if (team.team_rank() == 0) out(column) = static_cast<Real>(Reducer::result(state));
+    if (team.team_rank() == 0) out(column) = static_cast<Real>(Reducer::result(state.value, state.count));
   }
 };
 
@@ -107,14 +251,22 @@ template <Reduction reduction, class ExecutionSpace, class Real, class Valid>
 void reduce_columns(const ExecutionSpace& exec, const StridedView<const Real**, ExecutionSpace>& values,
                     const Valid& valid, const StridedView<Real*, ExecutionSpace>& out) {
   const auto columns = static_cast<std::int64_t>(values.extent(1));
-  const MaskedReducePlan plan = plan_masked_reduce(backend_of(exec), values.extent(0), values.extent(1));
-  const MaskedReduceColumn<ExecutionSpace, Real, reduction, Valid> functor{values, valid, out};
   if (columns == 0) return;
+  const MaskedReducePlan plan = plan_masked_reduce(backend_of(exec), values.extent(0), values.extent(1));
+  // At most 128 registers a thread: kept to 64, sums of floats by mask take a quarter longer on an H200.
+  using Items = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>, Kokkos::LaunchBounds<128, 4>>;
+  if (plan.packs) {
+    MaskedReduceColumns<ExecutionSpace, Real, reduction, Valid, true> functor{values, valid, out};
+    functor.packs = functor.count_packs();
+    const std::int64_t items = columns - functor.packs * (impl::Tile<ExecutionSpace, Real>::columns - 1);
+    Kokkos::parallel_for("bellman::masked_reduce::pack", Items(exec, 0, items), functor);
+    return;
+  }
+  const MaskedReduceColumns<ExecutionSpace, Real, reduction, Valid, false> functor{values, valid, out};
   if (plan.team_per_column) {
     launch_teams("bellman::masked_reduce::team", exec, functor, columns, plan.team_threads, 1, ScratchLevel::fast, 0);
   } else {
-    using Columns = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
-    Kokkos::parallel_for("bellman::masked_reduce::column", Columns(exec, 0, columns), functor);
+    Kokkos::parallel_for("bellman::masked_reduce::column", Items(exec, 0, columns), functor);
   }
 }
 
@@ -138,7 +290,7 @@ void masked_reduce(const ExecutionSpace& exec, const MaskedReduceOptions& option
                    const StridedView<const Real**, ExecutionSpace>& values,
                    const StridedView<const std::uint8_t**, ExecutionSpace>& valid,
                    const StridedView<Real*, ExecutionSpace>& out) {
-  dispatch<ExecutionSpace, Real>(exec, options.reduction, values, ValidByMask<ExecutionSpace>{valid}, out);
+  dispatch<ExecutionSpace, Real>(exec, options.reduction, values, ValidByMask<ExecutionSpace, Real>{valid}, out);
 }
 
 template <class ExecutionSpace, class Real>

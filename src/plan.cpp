@@ -3,8 +3,10 @@
 #include <bellman/accuracy.hpp>
 #include <bellman/impl/algebra.hpp>
 #include <bellman/impl/hmm_log_likelihood.hpp>
+#include <bellman/impl/hmm_small_model.hpp>
 #include <bellman/impl/hmm_tables.hpp>
 #include <bellman/impl/masked_reduce.hpp>
+#include <bellman/impl/register_sweep.hpp>
 #include <bellman/impl/smith_waterman.hpp>
 #include <bellman/plan.hpp>
 #include <cmath>
@@ -15,6 +17,7 @@ namespace bellman {
 const char* to_string(Rung rung) {
   switch (rung) {
     case Rung::linear_float: return "Linear<float>";
+    case Rung::linear_mixed: return "Linear<double, float>";
     case Rung::linear_double: return "Linear<double>";
     case Rung::log_double: return "LogSumExp";
     case Rung::max_float: return "MaxPlus<float>";
@@ -25,22 +28,35 @@ const char* to_string(Rung rung) {
 
 const char* to_string(ScratchLevel level) { return level == ScratchLevel::fast ? "fast" : "large"; }
 
+const char* to_string(AlignmentSweep sweep) { return sweep == AlignmentSweep::tiles ? "tiles" : "strips"; }
+
+const char* to_string(HmmSweep sweep) {
+  switch (sweep) {
+    case HmmSweep::registers: return "a thread per sequence";
+    case HmmSweep::lanes: return "a lane per state";
+    case HmmSweep::chain: return "states shared by a team";
+  }
+  return "unknown sweep";
+}
+
 std::ostream& operator<<(std::ostream& stream, const AlignmentPlan& plan) {
-  return stream << to_string(plan.first) << " up to " << to_string(plan.last) << ", a team of " << plan.lanes
-                << " lanes per problem, " << plan.rows_per_lane << " rows per lane, " << plan.scratch_bytes
-                << " bytes of " << to_string(plan.scratch_level) << " scratch";
+  stream << to_string(plan.first) << " up to " << to_string(plan.last) << ", " << to_string(plan.sweep) << " of "
+         << plan.lanes << " lanes per problem, " << plan.rows_per_lane << " rows per lane, " << plan.scratch_bytes
+         << " bytes of " << to_string(plan.scratch_level) << " scratch";
+  if (plan.sweep == AlignmentSweep::tiles) stream << ", at most " << plan.most_teams << " teams";
+  return stream;
 }
 
 std::ostream& operator<<(std::ostream& stream, const HmmPlan& plan) {
-  return stream << to_string(plan.first) << " up to " << to_string(plan.last) << ", a team of " << plan.team_threads
-                << " threads per sequence, model in " << (plan.model_in_scratch ? "scratch" : "the workspace") << ", "
-                << plan.scratch_bytes << " bytes of " << to_string(plan.scratch_level) << " scratch, "
-                << plan.workspace_bytes << " bytes of workspace";
+  return stream << to_string(plan.first) << " up to " << to_string(plan.last) << ", " << to_string(plan.sweep) << ", "
+                << plan.league_size << " teams of " << plan.team_threads << " threads, model in "
+                << (plan.model_in_scratch ? "scratch" : "the workspace") << ", " << plan.scratch_bytes << " bytes of "
+                << to_string(plan.scratch_level) << " scratch, " << plan.workspace_bytes << " bytes of workspace";
 }
 
 std::ostream& operator<<(std::ostream& stream, const MaskedReducePlan& plan) {
   if (plan.team_per_column) return stream << "a team of " << plan.team_threads << " threads per column";
-  return stream << "a thread per column";
+  return stream << (plan.packs ? "a thread per pack of neighbouring columns" : "a thread per column");
 }
 
 namespace impl {
@@ -69,7 +85,8 @@ std::pair<Rung, Rung> alignment_rungs(bool is_double, std::size_t rows, std::siz
     return {rung, rung};
   }
   if (!is_double && Linear<float>::is_usable(options.temperature, options.gap)) {
-    return {Rung::linear_float, Rung::log_double};
+    // Scores of the size of t give H/t of about the shorter side, and float holds 150.
+    return {std::min(rows, columns) <= 96 ? Rung::linear_float : Rung::linear_mixed, Rung::log_double};
   }
   if (Linear<double>::is_usable(options.temperature, options.gap)) return {Rung::linear_double, Rung::log_double};
   return {Rung::log_double, Rung::log_double};
@@ -78,12 +95,35 @@ std::pair<Rung, Rung> alignment_rungs(bool is_double, std::size_t rows, std::siz
 }  // namespace
 
 AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::size_t rows, std::size_t columns,
-                                  const SmithWatermanOptions& options) {
+                                  const SmithWatermanOptions& options, bool is_aligned) {
   check_options(options);
-  AlignmentPlan plan;
+  AlignmentPlan plan{};
   std::tie(plan.first, plan.last) = alignment_rungs(is_double, rows, columns, options);
-  plan.lanes = backend.lanes;
   const auto lanes = static_cast<std::size_t>(backend.lanes);
+
+  const Rung best = is_double ? Rung::linear_double : Rung::linear_mixed;
+  const bool is_small = rows <= static_cast<std::size_t>(small_tiles.lanes * small_tiles.rows_per_lane);
+  const TileShape& shape = is_small ? small_tiles : large_tiles;
+  const std::size_t ring_bytes = shape.stages * (4 * lanes * shape.rows_per_lane * 16) + alignment_slack;
+  const std::size_t between_bytes = is_small ? 0 : lanes / shape.lanes * columns * sizeof(double);
+  if (lanes == 32 && is_aligned && rows > 0 && columns > 0 && plan.first <= best &&
+      ring_bytes + between_bytes <= backend.fast_scratch_bytes) {
+    plan.sweep = AlignmentSweep::tiles;
+    plan.lanes = shape.lanes;
+    plan.rows_per_lane = shape.rows_per_lane;
+    plan.scratch_level = ScratchLevel::fast;
+    plan.scratch_bytes = ring_bytes + between_bytes;
+    // Teams take several batches each, to start on the next one's copies early; but a few teams for each that fits on the
+    // chip at a time, so that all of it ends together.
+    constexpr std::size_t scratch_of_multiprocessor = 216 * 1024;
+    constexpr int threads_of_multiprocessor = 2048;
+    constexpr int rounds = 8;
+    plan.most_teams = std::max(1, backend.threads / threads_of_multiprocessor) * rounds *
+                      static_cast<int>(scratch_of_multiprocessor / plan.scratch_bytes);
+    return plan;
+  }
+  plan.sweep = AlignmentSweep::strips;
+  plan.lanes = backend.lanes;
   plan.rows_per_lane = rows <= 2 * lanes ? 1 : 4;
   const bool is_one_strip = rows <= lanes * static_cast<std::size_t>(plan.rows_per_lane);
   plan.scratch_bytes = is_one_strip ? 0 : columns * sizeof(double);
@@ -91,20 +131,56 @@ AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::s
   return plan;
 }
 
-HmmPlan plan_hmm_log_likelihood(const Backend& backend, bool is_double, std::size_t states, std::size_t symbols,
-                                std::size_t /*steps*/) {
-  const auto extent = HmmTables<double>::bytes(states, symbols);
+namespace {
+
+/// Models that fit the registers of a thread, or a lane per state.
+HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch, std::size_t symbols) {
+  constexpr std::size_t most_in_lanes = 16384;  // sequences up to which a team each pays
+  HmmPlan plan{};
+  plan.first = is_double ? Rung::linear_double : Rung::linear_float;
+  plan.last = Rung::log_double;
+  plan.model_in_scratch = true;
+  const std::size_t model = is_double ? SmallModel<double>::bytes(symbols) : SmallModel<float>::bytes(symbols);
+  plan.scratch_bytes = model + alignment_slack;
+  if (backend.lanes > 1 && batch < most_in_lanes) {
+    plan.sweep = HmmSweep::lanes;
+    plan.scratch_bytes += sizeof(ChainExchange<double>);
+    plan.team_threads = 4;  // two go forward and backward, all normalise the model
+    plan.league_size = static_cast<std::int64_t>(batch);
+  } else {
+    plan.sweep = HmmSweep::registers;
+    plan.team_threads = backend.lanes > 1 ? 128 : 1;
+    // Teams that go through many sequences normalise the model less often.
+    const auto threads = static_cast<std::size_t>(plan.team_threads);
+    const auto most_teams = static_cast<std::size_t>(backend.lanes > 1 ? backend.threads / 512 : 4 * backend.threads);
+    plan.league_size = static_cast<std::int64_t>(std::min((batch + threads - 1) / threads, most_teams));
+  }
+  plan.scratch_level = level_for(backend, plan.scratch_bytes);
+  return plan;
+}
+
+}  // namespace
+
+HmmPlan plan_hmm_log_likelihood(const Backend& backend, bool is_double, std::size_t batch, std::size_t states,
+                                std::size_t symbols, std::size_t /*steps*/) {
+  if (states <= small_states) {
+    const HmmPlan small = plan_small_hmm(backend, is_double, batch, symbols);
+    if (small.scratch_level == ScratchLevel::fast) return small;
+  }
+  const auto model = HmmTables<double>::bytes(states, symbols);
   const auto vectors = HmmVectors<double>::bytes(states);
-  HmmPlan plan;
-  plan.model_in_scratch = extent + vectors <= backend.fast_scratch_bytes;
+  HmmPlan plan{};
+  plan.sweep = HmmSweep::chain;
+  plan.model_in_scratch = model + vectors <= backend.fast_scratch_bytes;
   plan.first = is_double || !plan.model_in_scratch ? Rung::linear_double : Rung::linear_float;
   plan.last = Rung::log_double;
   const auto lanes = static_cast<std::size_t>(backend.lanes);
   const std::size_t threads = (std::max<std::size_t>(states, 1) + lanes - 1) / lanes * lanes;
+  plan.league_size = static_cast<std::int64_t>(batch);
   plan.team_threads = static_cast<int>(std::min<std::size_t>(threads, std::min(backend.max_team_threads, 256)));
-  plan.scratch_bytes = vectors + (plan.model_in_scratch ? extent : 0);
+  plan.scratch_bytes = vectors + (plan.model_in_scratch ? model : 0);
   plan.scratch_level = level_for(backend, plan.scratch_bytes);
-  plan.workspace_bytes = plan.model_in_scratch ? 0 : extent + alignment_slack;
+  plan.workspace_bytes = plan.model_in_scratch ? 0 : model + alignment_slack;
   return plan;
 }
 
@@ -112,6 +188,8 @@ MaskedReducePlan plan_masked_reduce(const Backend& backend, std::size_t ranks, s
   MaskedReducePlan plan;
   plan.team_per_column = backend.max_team_threads > 1 && columns < 4096 && ranks > 256;
   plan.team_threads = plan.team_per_column ? 128 : 1;
+  // With fewer columns than this, one each keeps more of a GPU busy.
+  plan.packs = !plan.team_per_column && (backend.max_team_threads == 1 || columns >= 2048);
   return plan;
 }
 

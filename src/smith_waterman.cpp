@@ -5,6 +5,7 @@
 #include <bellman/impl/lanes.hpp>
 #include <bellman/impl/smith_waterman.hpp>
 #include <bellman/impl/strip_sweep.hpp>
+#include <bellman/impl/tile_sweep.hpp>
 
 #include "instantiations.hpp"
 #include "launch.hpp"
@@ -12,18 +13,97 @@
 namespace bellman::impl {
 namespace {
 
-/// A team is one lane group and owns one problem; its lanes march over strips of rows (strip_sweep.hpp). The row between two
-/// strips lives in team scratch. A problem climbs the ladder of algebras until one certifies its result.
+/// The algebras of all rungs.
+template <class Real>
+struct Rungs {
+  Linear<float> linear_float;
+  Linear<double, float> linear_mixed;
+  Linear<double> linear_double;
+  LogSumExp log_double;
+  MaxPlus<Real> max_float;
+  MaxPlus<double> max_double;
+
+  Rungs(double temperature, double gap)
+      : linear_float(temperature, gap),
+        linear_mixed(temperature, gap),
+        linear_double(temperature, gap),
+        log_double(temperature, gap),
+        max_float(temperature, gap),
+        max_double(temperature, gap) {}
+};
+
+KOKKOS_FUNCTION Rung next(Rung rung) {
+  return rung == Rung::linear_float || rung == Rung::linear_mixed ? Rung::linear_double : Rung::log_double;
+}
+
+template <class ExecutionSpace, class Real>
+struct Outputs {
+  StridedView<Real*, ExecutionSpace> score;
+  StridedView<Status*, ExecutionSpace> statuses;
+  bool is_empty;
+
+  KOKKOS_FUNCTION void write(std::int64_t problem, double result) const {
+    score(problem) = static_cast<Real>(result);
+    if (statuses.data() != nullptr) {
+      statuses(problem) = is_empty ? Status::empty : result != result ? Status::not_a_number : Status::ok;
+    }
+  }
+};
+
+/// All lanes of a thread on one problem, in strips (strip_sweep.hpp), from a given rung up the ladder until one certifies.
+/// The row between two strips lives in team scratch.
 template <class ExecutionSpace, class Real, int rows_per_lane>
-struct SmithWatermanTeam {
-  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+struct Climb {
   using Lanes = LaneGroup<ExecutionSpace>;
 
   StridedView<const Real***, ExecutionSpace> scores;
-  StridedView<Real*, ExecutionSpace> score;
-  StridedView<Status*, ExecutionSpace> statuses;
-  double temperature;
-  double gap;
+  Rungs<Real> rungs;
+
+  KOKKOS_FUNCTION double from(Rung rung, std::int64_t problem, std::byte* row) const {
+    while (true) {
+      const Judgement judgement = on(rung, problem, row);
+      if (judgement.certified) return judgement.score;
+      rung = next(rung);
+    }
+  }
+  /// Not inlined, and called on a copy, so that kernels whose first rung is elsewhere pay nothing for it.
+  BELLMAN_NOINLINE KOKKOS_FUNCTION static double rarely_from(const Climb& climb, Rung rung, std::int64_t problem,
+                                                             std::byte* row) {
+    return climb.from(rung, problem, row);
+  }
+
+ private:
+  KOKKOS_FUNCTION Judgement on(Rung rung, std::int64_t problem, std::byte* row) const {
+    if constexpr (is_float<Real>) {
+      if (rung == Rung::linear_float) return run(rungs.linear_float, problem, row);
+      if (rung == Rung::linear_mixed) return run(rungs.linear_mixed, problem, row);
+    }
+    if (rung == Rung::linear_double) return run(rungs.linear_double, problem, row);
+    if (rung == Rung::log_double) return run(rungs.log_double, problem, row);
+    if (rung == Rung::max_float) return run(rungs.max_float, problem, row);
+    return run(rungs.max_double, problem, row);
+  }
+
+  template <class Algebra>
+  KOKKOS_FUNCTION Judgement run(const Algebra& algebra, std::int64_t problem, std::byte* row) const {
+    using Recurrence = LocalLinearGap<Algebra>;
+    const Recurrence recurrence{algebra};
+    const std::int64_t rows = scores.extent(1);
+    const std::int64_t columns = scores.extent(2);
+    const auto score_of = [&](std::int64_t i, std::int64_t j) { return scores(problem, i, j); };
+    const auto found = sweep_strips<Lanes, rows_per_lane>(recurrence, score_of, rows, columns,
+                                                          reinterpret_cast<typename Recurrence::Cell*>(row));
+    return algebra.judge(found.result, found.watch, rows + columns, score_tolerance<Real>);
+  }
+};
+
+/// A team is one thread and owns one problem.
+template <class ExecutionSpace, class Real, int rows_per_lane>
+struct StripTeam {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+
+  Climb<ExecutionSpace, Real, rows_per_lane> climb;
+  Outputs<ExecutionSpace, Real> outputs;
   Rung first_rung;
   ScratchLevel scratch_level;
   std::size_t scratch_bytes;
@@ -31,45 +111,67 @@ struct SmithWatermanTeam {
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     const std::int64_t problem = first_problem + team.league_rank();
-    const double result = climb(problem, team_scratch(team, scratch_level, scratch_bytes));
-    if (Lanes::rank() != 0) return;
-    score(problem) = static_cast<Real>(result);
-    if (statuses.data() != nullptr) {
-      const bool is_empty = scores.extent(1) == 0 || scores.extent(2) == 0;
-      statuses(problem) = is_empty ? Status::empty : result != result ? Status::not_a_number : Status::ok;
-    }
-  }
-
-  KOKKOS_FUNCTION double climb(std::int64_t problem, std::byte* row) const {
-    Judgement judgement;
-    switch (first_rung) {
-      case Rung::linear_float:
-        if constexpr (is_float<Real>) judgement = run<Linear<float>>(problem, row);
-        if (judgement.certified) break;
-        [[fallthrough]];
-      case Rung::linear_double:
-        judgement = run<Linear<double>>(problem, row);
-        if (judgement.certified) break;
-        [[fallthrough]];
-      case Rung::log_double: judgement = run<LogSumExp>(problem, row); break;
-      case Rung::max_float: judgement = run<MaxPlus<Real>>(problem, row); break;
-      case Rung::max_double: judgement = run<MaxPlus<double>>(problem, row); break;
-    }
-    return judgement.score;
-  }
-
-  template <class Algebra>
-  KOKKOS_FUNCTION Judgement run(std::int64_t problem, std::byte* row) const {
-    using Recurrence = LocalLinearGap<Algebra>;
-    const Recurrence recurrence{Algebra(temperature, gap)};
-    const std::int64_t rows = scores.extent(1);
-    const std::int64_t columns = scores.extent(2);
-    const auto score_of = [&](std::int64_t i, std::int64_t j) { return scores(problem, i, j); };
-    const auto found = sweep_strips<Lanes, rows_per_lane>(recurrence, score_of, rows, columns,
-                                                          reinterpret_cast<typename Recurrence::Cell*>(row));
-    return recurrence.algebra.judge(found.result, found.watch, rows + columns, score_tolerance<Real>);
+    const double result = climb.from(first_rung, problem, team_scratch(team, scratch_level, scratch_bytes));
+    if (LaneGroup<ExecutionSpace>::rank() == 0) outputs.write(problem, result);
   }
 };
+
+/// A team is one thread, whose lane groups own a problem each (tile_sweep.hpp). Teams stay, and take every league_size-th
+/// batch of problems. The whole thread helps a problem up the ladder.
+template <class ExecutionSpace, class Real, class Algebra, int lanes, int rows_per_lane, int stages>
+struct TileTeam {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  using Thread = LaneGroup<ExecutionSpace>;
+  using Lanes = LaneGroup<ExecutionSpace, lanes>;
+  using Ring = ScoreRing<Thread, Lanes, Real, rows_per_lane, stages>;
+  using Recurrence = LocalLinearGap<Algebra>;
+
+  AlignedScores<Real> scores;
+  Recurrence recurrence;
+  Climb<ExecutionSpace, Real, 4> climb;
+  Outputs<ExecutionSpace, Real> outputs;
+  Rung rung;
+  std::size_t scratch_bytes;
+  std::int64_t first_problem = 0;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    std::byte* memory = team_scratch(team, ScratchLevel::fast, scratch_bytes);
+    memory += (16 - reinterpret_cast<std::uintptr_t>(memory) % 16) % 16;
+    std::byte* row = memory + Ring::bytes;
+    const int group = Thread::rank() / Lanes::size;
+    Ring ring(scores, team.league_rank(), team.league_size(), memory);
+
+    for (std::int64_t batch = team.league_rank(); batch * Ring::problems_per_batch < scores.problems;
+         batch += team.league_size()) {
+      const auto found = sweep_tiles<Thread, Lanes, rows_per_lane>(
+          recurrence, ring, scores, reinterpret_cast<typename Recurrence::Cell*>(row) + group * scores.columns);
+      const Judgement judgement =
+          recurrence.algebra.judge(found.result, found.watch, scores.rows + scores.columns, score_tolerance<Real>);
+      const std::int64_t first = batch * Ring::problems_per_batch;
+      const bool is_writer = Lanes::rank() == 0 && first + group < scores.problems;
+      double result = judgement.score;
+      std::uint32_t uncertified = Thread::ballot(is_writer && !judgement.certified);
+      for (int helped = 0; uncertified != 0; ++helped) {
+        const std::uint32_t bit = std::uint32_t{1} << helped * Lanes::size;
+        if ((uncertified & bit) == 0) continue;
+        uncertified ^= bit;
+        const Climb<ExecutionSpace, Real, 4> copy = climb;
+        const double certain = copy.rarely_from(copy, next(rung), first + helped, row);
+        if (group == helped) result = certain;
+      }
+      if (is_writer) outputs.write(first + group, result);
+    }
+  }
+};
+
+/// Whether each row begins at a multiple of 16 bytes and consists of whole tiles.
+template <class View>
+bool is_aligned(const View& scores) {
+  constexpr std::size_t width = 16 / sizeof(typename View::value_type);
+  return reinterpret_cast<std::uintptr_t>(scores.data()) % 16 == 0 &&
+         (scores.stride(2) == 1 || scores.extent(2) == 1) && scores.extent(2) % width == 0 &&
+         scores.stride(1) % width == 0 && scores.stride(0) % width == 0;
+}
 
 }  // namespace
 
@@ -78,19 +180,59 @@ void smith_waterman_score(const ExecutionSpace& exec, const StridedView<const Re
                           const StridedView<Real*, ExecutionSpace>& score, const SmithWatermanOptions& options,
                           const StridedView<Status*, ExecutionSpace>& statuses) {
   const Kokkos::Profiling::ScopedRegion region("bellman::smith_waterman_score");
+  constexpr const char* label = "bellman::smith_waterman_score::sweep";
+  const Backend backend = backend_of(exec);
+  const auto problems = static_cast<std::int64_t>(scores.extent(0));
   const AlignmentPlan plan =
-      plan_smith_waterman(backend_of(exec), is_double<Real>(), scores.extent(1), scores.extent(2), options);
-  const auto launch = [&](auto rows_per_lane) {
-    launch_teams("bellman::smith_waterman_score::sweep", exec,
-                 SmithWatermanTeam<ExecutionSpace, Real, rows_per_lane()>{scores, score, statuses, options.temperature,
-                                                                          options.gap, plan.first, plan.scratch_level,
-                                                                          plan.scratch_bytes},
-                 static_cast<std::int64_t>(scores.extent(0)), 1, plan.lanes, plan.scratch_level, plan.scratch_bytes);
-  };
-  if (plan.rows_per_lane == 1) {
-    launch(std::integral_constant<int, 1>());
-  } else {
-    launch(std::integral_constant<int, 4>());
+      plan_smith_waterman(backend, is_double<Real>(), scores.extent(1), scores.extent(2), options, is_aligned(scores));
+  const Rungs<Real> rungs(options.temperature, options.gap);
+  const bool is_empty = scores.extent(1) == 0 || scores.extent(2) == 0;
+  const Outputs<ExecutionSpace, Real> outputs{score, statuses, is_empty};
+
+  if (plan.sweep == AlignmentSweep::strips) {
+    const auto launch = [&](auto rows_per_lane) {
+      launch_teams(label, exec,
+                   StripTeam<ExecutionSpace, Real, rows_per_lane()>{
+                       {scores, rungs}, outputs, plan.first, plan.scratch_level, plan.scratch_bytes},
+                   problems, 1, backend.lanes, plan.scratch_level, plan.scratch_bytes);
+    };
+    if (plan.rows_per_lane == 1) {
+      launch(std::integral_constant<int, 1>());
+    } else {
+      launch(std::integral_constant<int, 4>());
+    }
+    return;
+  }
+  if constexpr (has_warps<ExecutionSpace>()) {
+    const AlignedScores<Real> aligned{
+        scores.data(), static_cast<std::int64_t>(scores.stride(0)), static_cast<std::int64_t>(scores.stride(1)),
+        problems,      static_cast<std::int64_t>(scores.extent(1)), static_cast<std::int64_t>(scores.extent(2))};
+    const auto launch = [&](const auto& algebra, auto lanes, auto rows_per_lane, auto stages) {
+      using Algebra = std::decay_t<decltype(algebra)>;
+      const int problems_per_team = backend.lanes / lanes();
+      const std::int64_t teams = (problems + problems_per_team - 1) / problems_per_team;
+      launch_teams(label, exec,
+                   TileTeam<ExecutionSpace, Real, Algebra, lanes(), rows_per_lane(), stages()>{
+                       aligned, {algebra}, {scores, rungs}, outputs, plan.first, plan.scratch_bytes},
+                   std::min<std::int64_t>(teams, plan.most_teams), 1, backend.lanes, plan.scratch_level,
+                   plan.scratch_bytes);
+    };
+    const auto launch_shape = [&](const auto& algebra) {
+      using std::integral_constant;
+      if (plan.lanes == small_tiles.lanes) {
+        launch(algebra, integral_constant<int, small_tiles.lanes>(),
+               integral_constant<int, small_tiles.rows_per_lane>(), integral_constant<int, small_tiles.stages>());
+      } else {
+        launch(algebra, integral_constant<int, large_tiles.lanes>(),
+               integral_constant<int, large_tiles.rows_per_lane>(), integral_constant<int, large_tiles.stages>());
+      }
+    };
+    if constexpr (is_float<Real>) {
+      if (plan.first == Rung::linear_float) return launch_shape(rungs.linear_float);
+      if (plan.first == Rung::linear_mixed) return launch_shape(rungs.linear_mixed);
+    } else {
+      launch_shape(rungs.linear_double);
+    }
   }
 }
 

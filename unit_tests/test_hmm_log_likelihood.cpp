@@ -356,6 +356,27 @@ TYPED_TEST(HmmLogLikelihoodContiguous, OffsetsBeyond32Bits) {
   }
 }
 
+/// Large batches are swept otherwise than small ones, on each rung of the ladder; it must not show in one bit.
+TYPED_TEST(HmmLogLikelihoodContiguous, DoesNotDependOnTheSizeOfTheBatch) {
+  const std::size_t many = 20000;
+  for (const double scale : {1.0, 40.0, 1000.0}) {
+    for (const std::size_t steps : {1, 2, 3, 70}) {
+      const Model model = random_model(16, 7, 46, scale);
+      const auto symbols = uniform_integers(3 * steps, 47 + steps, -1, 6);
+      Symbols repeated;
+      for (std::size_t b = 0; b < many; ++b) {
+        const auto begin = symbols.begin() + b % 3 * steps;
+        repeated.insert(repeated.end(), begin, begin + steps);
+      }
+      const auto few = evaluate<TypeParam>(model, {3, steps, symbols});
+      const auto large = evaluate<TypeParam>(model, {many, steps, repeated});
+      std::size_t differing = 0;
+      for (std::size_t b = 0; b < many; ++b) differing += large.value[b] != few.value[b % 3];
+      EXPECT_EQ(differing, 0u) << "scale " << scale << ", T " << steps;
+    }
+  }
+}
+
 /// Models beyond the range of the linear algebras. Each has to climb the ladder, and to keep the promised error.
 TYPED_TEST(HmmLogLikelihoodContiguous, HostileModels) {
   using Real = typename TypeParam::Real;

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <bellman/accuracy.hpp>
 #include <bellman/masked_reduce.hpp>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "reference/reference.hpp"
@@ -145,7 +148,7 @@ class MaskedReduceContiguous : public testing::Test {};
 TYPED_TEST_SUITE(MaskedReduceContiguous, ContiguousConfigurations);
 
 TYPED_TEST(MaskedReduceContiguous, ManyRanksOrColumns) {
-  const std::size_t shapes[][2] = {{20000, 3}, {2, 100000}};
+  const std::size_t shapes[][2] = {{20000, 3}, {300, 4099}, {2, 100000}};
   for (const auto& shape : shapes) {
     const auto values = normal_values(shape[0] * shape[1], 53);
     const std::vector<std::uint8_t> mask(values.size(), 1);
@@ -153,6 +156,74 @@ TYPED_TEST(MaskedReduceContiguous, ManyRanksOrColumns) {
     for (const Reduction reduction : all_reductions) {
       const auto got = reduce<TypeParam>(values, shape[0], shape[1], valid.view(), reduction);
       expect_reference<TypeParam>(got, values, mask, shape[0], shape[1], reduction);
+    }
+  }
+}
+
+/// A window into memory whose rows lie \p pitch apart and whose first element is \p start behind an aligned address.
+template <class View>
+auto window(const View& memory, std::size_t start, std::size_t ranks, std::size_t columns, std::size_t pitch) {
+  using T = typename View::value_type;
+  using Window = Kokkos::View<T**, Kokkos::LayoutStride, typename View::memory_space>;
+  return Window(memory.data() + start, Kokkos::LayoutStride(ranks, pitch, columns, 1));
+}
+
+/// Threads take neighbouring columns together where memory lets them. Neither the number of columns nor the place of any of
+/// the views may change one bit, nor may what lies behind a row.
+TYPED_TEST(MaskedReduceContiguous, AnyPlaceInMemoryGivesTheSameBits) {
+  using Real = typename TypeParam::Real;
+  const typename TypeParam::Space exec;
+  for (const std::size_t ranks : {1, 3, 4, 5, 9}) {
+    for (const std::size_t columns : {1, 2, 3, 4, 5, 7, 31, 32, 33, 63, 65, 2047, 2048, 2049, 2051}) {
+      const auto normal = normal_values(ranks * columns, 54);
+      const auto bits = uniform_integers(ranks * columns, 55, 0, 2);
+      const std::vector<std::uint8_t> mask(bits.begin(), bits.end());
+      const auto lengths = uniform_integers(ranks, 56, -2, columns + 2);
+      typename TypeParam::template Array<std::uint64_t, 1> shards({ranks}, lengths);  // those below 0 become very long
+      const auto long_if_negative = [&](std::int64_t length) { return length < 0 ? columns : length; };
+      std::vector<std::int64_t> shard_lengths(ranks);
+      std::ranges::transform(lengths, shard_lengths.begin(), long_if_negative);
+      const auto shard_mask = reference::mask_from_lengths(shard_lengths, ranks, columns);
+      for (const Reduction reduction : all_reductions) {
+        std::vector<double> first_by_mask, first_by_lengths;
+        for (const auto& [values_start, mask_start, out_start, pitch_remainder] :
+             {std::array<std::size_t, 4>{0, 0, 0, 0}, {1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}, {0, 0, 0, 1}}) {
+          const std::size_t pitch = (columns + 31) / 32 * 32 + pitch_remainder;
+          std::vector<double> padded_values(values_start + ranks * pitch, nan);
+          std::vector<std::uint8_t> padded_mask(mask_start + ranks * pitch, 1);
+          for (std::size_t k = 0; k < normal.size(); ++k) {
+            const std::size_t place = k / columns * pitch + k % columns;
+            padded_values[values_start + place] = normal[k];
+            padded_mask[mask_start + place] = mask[k];
+          }
+          typename TypeParam::template Array<Real, 1> value_memory({padded_values.size()}, padded_values);
+          typename TypeParam::template Array<std::uint8_t, 1> mask_memory({padded_mask.size()}, padded_mask);
+          const auto values = window(value_memory.view(), values_start, ranks, columns, pitch);
+          const auto valid = window(mask_memory.view(), mask_start, ranks, columns, pitch);
+          const auto reduced = [&](const auto& valid_view, const std::vector<std::uint8_t>& valid_mask,
+                                   std::vector<double>& first) {
+            typename TypeParam::template Array<Real, 1> out_memory({out_start + columns + 1});
+            const auto whole = out_memory.view();
+            const auto out = Kokkos::subview(whole, std::make_pair(out_start, out_start + columns));
+            masked_reduce(exec, values, valid_view, out, {reduction});
+            const auto got = out_memory.values();
+            EXPECT_TRUE(std::isnan(got.back()));
+            EXPECT_TRUE(out_start == 0 || std::isnan(got.front()));
+            const std::vector<double> now(got.begin() + static_cast<std::ptrdiff_t>(out_start), got.end() - 1);
+            if (first.empty()) {
+              expect_reference<TypeParam>(now, normal, valid_mask, ranks, columns, reduction);
+              first = now;
+            }
+            for (std::size_t c = 0; c < columns; ++c) {
+              EXPECT_TRUE(near(now[c], first[c], 0))
+                  << to_string(reduction) << " of column " << c << " of " << ranks << " x " << columns << ", starts "
+                  << values_start << mask_start << out_start << ", pitch " << pitch;
+            }
+          };
+          reduced(valid, mask, first_by_mask);
+          reduced(shards.view(), shard_mask, first_by_lengths);
+        }
+      }
     }
   }
 }

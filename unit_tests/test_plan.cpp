@@ -10,8 +10,8 @@ namespace bellman {
 namespace {
 
 constexpr double inf = std::numeric_limits<double>::infinity();
-constexpr Backend warps{32, 1024, 36 * 1024};
-constexpr Backend host{1, 1, 32 * 1024};
+constexpr Backend warps{32, 1024, 36 * 1024, 270336};
+constexpr Backend host{1, 1, 32 * 1024, 2};
 
 TEST(AlignmentPlan, RungsFollowTypeAndTemperature) {
   const auto rungs = [](bool is_double, std::size_t size, double gap, double temperature) {
@@ -28,35 +28,93 @@ TEST(AlignmentPlan, RungsFollowTypeAndTemperature) {
   // Temperatures whose inverse float or double cannot scale with.
   EXPECT_EQ(rungs(false, 32, -1, 1e-40), std::pair(Rung::log_double, Rung::log_double));
   EXPECT_EQ(rungs(true, 32, -1, 1e-320), std::pair(Rung::log_double, Rung::log_double));
+  // A long problem with scores of the size of t has sums beyond float: its weights are in float, its sums in double.
+  EXPECT_EQ(rungs(false, 96, -1, 1), std::pair(Rung::linear_float, Rung::log_double));
+  EXPECT_EQ(rungs(false, 97, -1, 1), std::pair(Rung::linear_mixed, Rung::log_double));
+  EXPECT_EQ(rungs(true, 1024, -1, 1), std::pair(Rung::linear_double, Rung::log_double));
   // A gap that float cannot hold as e^(g/t), but double can.
   EXPECT_EQ(rungs(false, 32, 200, 1), std::pair(Rung::linear_double, Rung::log_double));
 }
 
 TEST(AlignmentPlan, ScratchHoldsTheRowBetweenStrips) {
-  const AlignmentPlan small = impl::plan_smith_waterman(warps, false, 32, 5000, {});
+  const AlignmentPlan small = impl::plan_smith_waterman(warps, false, 32, 5000, {}, false);
   EXPECT_EQ(small.scratch_bytes, 0u);
   EXPECT_EQ(small.rows_per_lane, 1);
-  const AlignmentPlan wide = impl::plan_smith_waterman(warps, false, 129, 5000, {});
+  const AlignmentPlan wide = impl::plan_smith_waterman(warps, false, 129, 5000, {}, false);
   EXPECT_EQ(wide.rows_per_lane, 4);
   EXPECT_EQ(wide.scratch_bytes, 5000 * sizeof(double));
   EXPECT_EQ(wide.scratch_level, ScratchLevel::large);
-  EXPECT_EQ(impl::plan_smith_waterman(warps, false, 129, 100, {}).scratch_level, ScratchLevel::fast);
+  EXPECT_EQ(impl::plan_smith_waterman(warps, false, 129, 100, {}, false).scratch_level, ScratchLevel::fast);
   EXPECT_EQ(impl::plan_smith_waterman(host, false, 5, 100, {}).scratch_bytes, 100 * sizeof(double));
 }
 
+TEST(AlignmentPlan, TilesWhereRowsAreAlignedAndFit) {
+  const auto plan = [](const Backend& backend, bool is_double, std::size_t rows, std::size_t columns,
+                       bool is_aligned = true, double temperature = 1) {
+    return impl::plan_smith_waterman(backend, is_double, rows, columns, {-1, temperature}, is_aligned);
+  };
+  const AlignmentPlan small = plan(warps, false, 32, 32);
+  EXPECT_EQ(small.sweep, AlignmentSweep::tiles);
+  EXPECT_EQ(small.lanes, impl::small_tiles.lanes);
+  const AlignmentPlan large = plan(warps, false, 33, 32);
+  EXPECT_EQ(large.sweep, AlignmentSweep::tiles);
+  EXPECT_EQ(large.lanes, impl::large_tiles.lanes);
+  for (const bool is_double : {false, true}) {
+    for (const std::size_t size : {1, 32, 256, 1024}) {
+      const AlignmentPlan fits = plan(warps, is_double, size, size);
+      EXPECT_EQ(fits.sweep, AlignmentSweep::tiles) << fits;
+      EXPECT_EQ(fits.scratch_level, ScratchLevel::fast) << fits;
+      EXPECT_LE(fits.scratch_bytes, warps.fast_scratch_bytes) << fits;
+      EXPECT_GE(fits.most_teams, 1) << fits;
+    }
+    // Rows that are not aligned, the exact limit, hosts, and rows too long for the scratch.
+    EXPECT_EQ(plan(warps, is_double, 32, 32, false).sweep, AlignmentSweep::strips);
+    EXPECT_EQ(plan(warps, is_double, 32, 32, true, 0).sweep, AlignmentSweep::strips);
+    EXPECT_EQ(plan(host, is_double, 32, 32).sweep, AlignmentSweep::strips);
+    EXPECT_EQ(plan(warps, is_double, 256, 5000).sweep, AlignmentSweep::strips);
+    EXPECT_EQ(plan(warps, is_double, 0, 32).sweep, AlignmentSweep::strips);
+    EXPECT_EQ(plan(warps, is_double, 32, 0).sweep, AlignmentSweep::strips);
+  }
+  // The rungs, and so the bits of a result, do not depend on the sweep.
+  EXPECT_EQ(plan(warps, false, 256, 256).first, plan(warps, false, 256, 256, false).first);
+  EXPECT_EQ(plan(warps, false, 256, 256).first, plan(host, false, 256, 256).first);
+}
+
 TEST(HmmPlan, SmallModelsNeedNoWorkspace) {
-  const HmmPlan small = impl::plan_hmm_log_likelihood(warps, false, 16, 64, 128);
-  EXPECT_TRUE(small.model_in_scratch);
-  EXPECT_EQ(small.first, Rung::linear_float);
-  EXPECT_EQ(small.workspace_bytes, 0u);
-  EXPECT_EQ(small.team_threads, 32);
-  EXPECT_LE(small.scratch_bytes, warps.fast_scratch_bytes);
-  const HmmPlan large = impl::plan_hmm_log_likelihood(warps, false, 500, 100, 128);
+  const HmmPlan few = impl::plan_hmm_log_likelihood(warps, false, 64, 16, 64, 128);
+  EXPECT_EQ(few.sweep, HmmSweep::lanes);
+  EXPECT_EQ(few.league_size, 64);
+  const HmmPlan many = impl::plan_hmm_log_likelihood(warps, false, 65536, 16, 64, 128);
+  EXPECT_EQ(many.sweep, HmmSweep::registers);
+  EXPECT_EQ(many.league_size, 512);
+  EXPECT_EQ(many.team_threads, 128);
+  EXPECT_EQ(impl::plan_hmm_log_likelihood(warps, false, 10000000, 16, 64, 128).league_size, 528);
+  const HmmPlan on_host = impl::plan_hmm_log_likelihood(host, true, 64, 3, 4, 128);
+  EXPECT_EQ(on_host.sweep, HmmSweep::registers);
+  EXPECT_EQ(on_host.league_size, 8);
+  EXPECT_EQ(on_host.team_threads, 1);
+  for (const HmmPlan& plan : {few, many, on_host}) {
+    EXPECT_TRUE(plan.model_in_scratch);
+    EXPECT_EQ(plan.workspace_bytes, 0u);
+    EXPECT_EQ(plan.scratch_level, ScratchLevel::fast);
+  }
+  EXPECT_EQ(few.first, Rung::linear_float);
+  EXPECT_EQ(on_host.first, Rung::linear_double);
+}
+
+TEST(HmmPlan, LargeModelsAreSharedByATeam) {
+  const HmmPlan middle = impl::plan_hmm_log_likelihood(warps, false, 64, 17, 64, 128);
+  EXPECT_EQ(middle.sweep, HmmSweep::chain);
+  EXPECT_TRUE(middle.model_in_scratch);
+  EXPECT_EQ(middle.team_threads, 32);
+  // Few states, but more symbols than fast scratch holds.
+  EXPECT_EQ(impl::plan_hmm_log_likelihood(warps, false, 64, 16, 5000, 128).sweep, HmmSweep::chain);
+  const HmmPlan large = impl::plan_hmm_log_likelihood(warps, false, 64, 500, 100, 128);
   EXPECT_FALSE(large.model_in_scratch);
   EXPECT_EQ(large.first, Rung::linear_double);
   EXPECT_GE(large.workspace_bytes, (500u + 500u * 500u + 500u * 100u + 1001u) * sizeof(double));
   EXPECT_EQ(large.team_threads, 256);
-  EXPECT_EQ(impl::plan_hmm_log_likelihood(host, false, 500, 100, 128).team_threads, 1);
+  EXPECT_EQ(impl::plan_hmm_log_likelihood(host, false, 64, 500, 100, 128).team_threads, 1);
 }
 
 TEST(MaskedReducePlan, TeamsWhereColumnsAreFew) {
@@ -66,15 +124,22 @@ TEST(MaskedReducePlan, TeamsWhereColumnsAreFew) {
   EXPECT_FALSE(impl::plan_masked_reduce(host, 100000, 20).team_per_column);
 }
 
+TEST(MaskedReducePlan, PacksWhereColumnsAreMany) {
+  EXPECT_FALSE(impl::plan_masked_reduce(warps, 4, 20).packs);
+  EXPECT_FALSE(impl::plan_masked_reduce(warps, 100000, 4000).packs);
+  EXPECT_TRUE(impl::plan_masked_reduce(warps, 8, 1 << 24).packs);
+  EXPECT_TRUE(impl::plan_masked_reduce(host, 4, 20).packs);
+}
+
 TEST(Plans, CanBeAskedForAndPrinted) {
   const Kokkos::DefaultExecutionSpace exec;
   std::ostringstream text;
   text << smith_waterman_plan<float>(exec, 32, 32) << "\n"
-       << hmm_log_likelihood_plan<double>(exec, 16, 64, 128) << "\n"
+       << hmm_log_likelihood_plan<double>(exec, 64, 16, 64, 128) << "\n"
        << masked_reduce_plan(exec, 4, 20);
-  EXPECT_NE(text.str().find("Linear<float> up to LogSumExp, a team of"), std::string::npos) << text.str();
-  EXPECT_NE(text.str().find("Linear<double> up to LogSumExp, a team of"), std::string::npos) << text.str();
-  EXPECT_NE(text.str().find("a thread per column"), std::string::npos) << text.str();
+  EXPECT_NE(text.str().find("Linear<float> up to LogSumExp, "), std::string::npos) << text.str();
+  EXPECT_NE(text.str().find("Linear<double> up to LogSumExp, a "), std::string::npos) << text.str();
+  EXPECT_NE(text.str().find("a thread per "), std::string::npos) << text.str();
 }
 
 TEST(Names, AreTheEnumerators) {

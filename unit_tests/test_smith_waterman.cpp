@@ -3,6 +3,7 @@
 
 #include <bellman/accuracy.hpp>
 #include <bellman/alignment.hpp>
+#include <bellman/impl/lanes.hpp>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -180,6 +181,44 @@ TYPED_TEST(SmithWaterman, DependsOnItsOwnProblemAlone) {
   }
 }
 
+/// Bitwise the same whether rows are aligned or not, and so whichever sweep the plan chooses; also where some problems of
+/// a batch climb the ladder and others do not.
+TYPED_TEST(SmithWaterman, DoesNotDependOnTheSweep) {
+  using Real = typename TypeParam::Real;
+  using Space = typename TypeParam::Space;
+  using Memory = typename Space::memory_space;
+  const std::size_t batch = 21;
+  for (const std::size_t rows : {5, 32, 40, 130, 257}) {
+    for (const std::size_t columns : {4, 32, 100}) {
+      auto values = normal_values(batch * rows * columns, 100 * rows + columns, 1.5);
+      for (std::size_t k = 0; k < rows * columns; ++k) values[3 * rows * columns + k] *= 90;
+      for (std::size_t k = 0; k < values.size(); k += 7) values[k] = -inf;
+      const std::size_t wide = columns + 1;
+      const Kokkos::View<Real***, Kokkos::LayoutRight, Kokkos::HostSpace> dense("dense", batch, rows, columns);
+      const Kokkos::View<Real***, Kokkos::LayoutRight, Kokkos::HostSpace> padded("padded", batch, rows, wide);
+      for (std::size_t k = 0; k < values.size(); ++k) {
+        dense.data()[k] = static_cast<Real>(values[k]);
+        padded.data()[k / columns * wide + k % columns] = static_cast<Real>(values[k]);
+      }
+      const auto dense_there = Kokkos::create_mirror_view_and_copy(Memory(), dense);
+      const auto padded_there = Kokkos::create_mirror_view_and_copy(Memory(), padded);
+      const auto columns_there =
+          Kokkos::subview(padded_there, Kokkos::ALL, Kokkos::ALL, std::make_pair(std::size_t{0}, columns));
+      typename TypeParam::template Array<Real, 1> from_dense({batch}), from_padded({batch});
+      const Space exec;
+      smith_waterman_score(exec, dense_there, from_dense.view());
+      smith_waterman_score(exec, columns_there, from_padded.view());
+      exec.fence();
+      const auto a = from_dense.values(), b = from_padded.values();
+      const auto expected = reference::smith_waterman_scores(rounded<Real>(values), batch, rows, columns, -1, 1);
+      for (std::size_t p = 0; p < batch; ++p) {
+        EXPECT_EQ(a[p], b[p]) << "problem " << p << " of " << rows << " x " << columns;
+        EXPECT_TRUE(near(static_cast<double>(a[p]), expected[p], score_error_bound<Real>(expected[p], 1)));
+      }
+    }
+  }
+}
+
 /// Reference case S, and the hand-worked values around it.
 TYPED_TEST(SmithWaterman, HandWorkedCases) {
   using Real = typename TypeParam::Real;
@@ -278,6 +317,17 @@ TYPED_TEST(SmithWatermanContiguous, OffsetsBeyond32Bits) {
   for (std::size_t b = 0; b < 2; ++b) {
     EXPECT_TRUE(near(static_cast<double>(got[b]), expected[b], score_error_bound<Real>(expected[b], 1)));
   }
+}
+
+/// The proof in docs/accuracy.md counts on 2^-51.
+TEST(BranchFreeExp2, IsWithinItsBound) {
+  for (double x = -1021.99; x < 1021.99; x += 0.00971) {
+    const double exact = std::exp2(x);
+    ASSERT_NEAR(impl::branch_free_exp2(x) / exact, 1, 0x1p-51) << x;
+  }
+  for (const double x : {0.0, 1.0, -1.0, 1021.0, -1021.0}) EXPECT_EQ(impl::branch_free_exp2(x), std::exp2(x));
+  for (const double x : {-1022.0, -1e9, -inf}) EXPECT_EQ(impl::branch_free_exp2(x), 0);
+  for (const double x : {1022.0, 1e9, inf, nan, -nan}) EXPECT_TRUE(std::isnan(impl::branch_free_exp2(x))) << x;
 }
 
 template <class Call>

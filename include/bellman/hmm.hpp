@@ -12,21 +12,21 @@
 
 namespace bellman {
 
-/// \brief Plan of hmm_log_likelihood for S states, O symbols and sequences of T steps, computed in Real.
+/// \brief Plan of hmm_log_likelihood for B sequences of T steps, S states and O symbols, computed in Real.
 ///
 /// Pure: depends on its arguments alone, launches nothing.
 template <class Real, class ExecutionSpace>
-HmmPlan hmm_log_likelihood_plan(const ExecutionSpace& exec, std::size_t states, std::size_t symbols,
+HmmPlan hmm_log_likelihood_plan(const ExecutionSpace& exec, std::size_t batch, std::size_t states, std::size_t symbols,
                                 std::size_t steps) {
   impl::check_execution_space<ExecutionSpace>();
-  return impl::plan_hmm_log_likelihood(impl::backend_of(exec), impl::is_double<Real>(), states, symbols, steps);
+  return impl::plan_hmm_log_likelihood(impl::backend_of(exec), impl::is_double<Real>(), batch, states, symbols, steps);
 }
 
-/// \brief Bytes of workspace that hmm_log_likelihood needs for such a call; 0 where the model is small.
+/// \brief Bytes of workspace that hmm_log_likelihood needs for such a call, whatever B; 0 where the model is small.
 template <class Real, class ExecutionSpace>
 std::size_t hmm_log_likelihood_workspace_size(const ExecutionSpace& exec, std::size_t states, std::size_t symbols,
                                               std::size_t steps) {
-  return hmm_log_likelihood_plan<Real>(exec, states, symbols, steps).workspace_bytes;
+  return hmm_log_likelihood_plan<Real>(exec, 1, states, symbols, steps).workspace_bytes;
 }
 
 /// \brief The parameters of a hidden Markov model of S states and O symbols.
@@ -96,8 +96,8 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmModel<InitView, Tra
   const auto batch = observations.symbols.extent(0);
   impl::require_extent(function, "log_likelihood", log_likelihood, 0, batch, "B = symbols.extent(0)");
   impl::require_extent(function, "statuses", statuses, 0, batch, "B = symbols.extent(0)");
-  const auto plan =
-      hmm_log_likelihood_plan<Real>(exec, model.init.extent(0), model.emit.extent(1), observations.symbols.extent(1));
+  const auto plan = hmm_log_likelihood_plan<Real>(exec, batch, model.init.extent(0), model.emit.extent(1),
+                                                  observations.symbols.extent(1));
   impl::require_workspace(function, workspace, plan.workspace_bytes);
   impl::require_distinct_outputs(
       function, impl::named_views("log_likelihood", log_likelihood, "statuses", statuses, "workspace", workspace),

@@ -17,12 +17,14 @@ struct Backend {
   int lanes;                       ///< lanes that step together in one thread of a team: 32 on CUDA, 1 on hosts
   int max_team_threads;            ///< largest team, in threads times lanes
   std::size_t fast_scratch_bytes;  ///< scratch of level 0 (on chip) that a team may use
+  int threads;                     ///< threads times lanes that run at the same time
 };
 
 /// \brief The ladder of algebras. Each rung is exact where its certificate holds; where it does not, the problem climbs
 /// to the next rung within the same launch. The last rung needs no certificate.
 enum class Rung : std::uint8_t {
   linear_float,   ///< Linear<float>: path sums e^(H/t) in float with a power-of-two scale
+  linear_mixed,   ///< Linear<double, float>: path sums in double, weights in float
   linear_double,  ///< Linear<double>
   log_double,     ///< LogSumExp: path sums as logarithms in double; always valid for t > 0
   max_float,      ///< MaxPlus<float>: t = 0
@@ -32,20 +34,37 @@ enum class Rung : std::uint8_t {
 /// \brief Where a team keeps its rows: on chip, or in the global memory that Kokkos keeps for teams.
 enum class ScratchLevel : std::uint8_t { fast = 0, large = 1 };
 
-/// \brief Plan of an alignment score: one team per problem, whose lanes march along anti-diagonals of row strips.
+/// \brief How an alignment visits its cells. The two round alike: which of them is chosen does not show.
+enum class AlignmentSweep : std::uint8_t {
+  tiles,  ///< lane groups with a problem each, tiles of a few rows by 16 bytes, scores by asynchronous copies: GPUs
+  strips  ///< all lanes of a team on one problem, cell by cell, any layout: hosts, views that are not aligned, t = 0
+};
+
+/// \brief Plan of an alignment score. Lanes march along the anti-diagonals of row strips.
 struct AlignmentPlan {
   Rung first;                  ///< rung that every problem starts on
   Rung last;                   ///< rung that always succeeds
-  int lanes;                   ///< lanes of a team
+  AlignmentSweep sweep;        ///< how the cells are visited
+  int lanes;                   ///< lanes that share a problem
   int rows_per_lane;           ///< rows of a strip that one lane owns, in registers
-  ScratchLevel scratch_level;  ///< where the row between two strips lives
+  ScratchLevel scratch_level;  ///< where scores and the row between two strips live
   std::size_t scratch_bytes;   ///< bytes of it per team
+  int most_teams;              ///< tiles: more problems than these teams hold are taken in turns
 };
 
-/// \brief Plan of an HMM log-likelihood: one team per sequence, whose threads own states, one barrier a step.
+/// \brief Who holds the states of a hidden Markov model. The first two round alike: which of them is chosen does not show.
+enum class HmmSweep : std::uint8_t {
+  registers,  ///< few states, many sequences: a thread per sequence, the states in its registers, from both ends
+  lanes,      ///< few states, few sequences: a team per sequence, a lane per state, from both ends at once
+  chain       ///< any number of states: a team per sequence, whose threads share the states, one barrier a step
+};
+
+/// \brief Plan of an HMM log-likelihood.
 struct HmmPlan {
   Rung first;                   ///< rung that every sequence starts on
   Rung last;                    ///< rung that always succeeds
+  HmmSweep sweep;               ///< who holds the states
+  std::int64_t league_size;     ///< number of teams
   int team_threads;             ///< threads of a team
   bool model_in_scratch;        ///< each team normalises the model into its own scratch; else once, into the workspace
   ScratchLevel scratch_level;   ///< where the alpha vectors and a small model live
@@ -53,14 +72,18 @@ struct HmmPlan {
   std::size_t workspace_bytes;  ///< bytes of workspace that the caller provides
 };
 
-/// \brief Plan of a masked reduction: a thread per column, or a team per column where there are few columns.
+/// \brief Plan of a masked reduction: a thread per column, or per pack of neighbouring columns, or a team per column where
+/// there are few columns and many ranks.
 struct MaskedReducePlan {
   bool team_per_column;  ///< a team shares the ranks of one column
   int team_threads;      ///< threads of that team (1 for a thread per column)
+  bool packs;            ///< a thread owns as many neighbours as one load takes, if rows are contiguous and aligned
 };
 
 const char* to_string(Rung rung);
 const char* to_string(ScratchLevel level);
+const char* to_string(AlignmentSweep sweep);
+const char* to_string(HmmSweep sweep);
 std::ostream& operator<<(std::ostream& stream, const AlignmentPlan& plan);
 std::ostream& operator<<(std::ostream& stream, const HmmPlan& plan);
 std::ostream& operator<<(std::ostream& stream, const MaskedReducePlan& plan);

@@ -27,7 +27,10 @@ struct LocalLinearGap {
     const auto gapped = algebra.plus_times(algebra.one(), algebra.plus(up, left), algebra.gap());
     return algebra.plus_times(gapped, diagonal, weight);
   }
-  KOKKOS_FUNCTION Result collect(const Result& result, const Cell& cell) const { return algebra.larger(result, cell); }
+  /// To be called for the last cell of all after the others of its row.
+  KOKKOS_FUNCTION Result collect(const Result& result, const Cell& cell) const {
+    return algebra.larger_so_far(result, cell);
+  }
   KOKKOS_FUNCTION Result join(const Result& a, const Result& b) const { return algebra.larger(a, b); }
 };
 

@@ -46,9 +46,10 @@ inline constexpr int lanes_of = has_warps<ExecutionSpace>() ? 32 : 1;
 /// What plans need to know of the space. Level-0 scratch is what every Kokkos from 4.6 on grants: 48 KB less its own needs
 /// on CUDA, 32 KB on hosts.
 template <class ExecutionSpace>
-Backend backend_of(const ExecutionSpace&) {
-  if (has_warps<ExecutionSpace>()) return {lanes_of<ExecutionSpace>, 1024, 36 * 1024};
-  return {lanes_of<ExecutionSpace>, 1, 32 * 1024};
+Backend backend_of(const ExecutionSpace& exec) {
+  const int threads = exec.concurrency();
+  if (has_warps<ExecutionSpace>()) return {lanes_of<ExecutionSpace>, 1024, 36 * 1024, threads};
+  return {lanes_of<ExecutionSpace>, 1, 32 * 1024, threads};
 }
 
 }  // namespace bellman::impl

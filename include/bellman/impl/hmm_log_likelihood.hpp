@@ -67,8 +67,8 @@ void check_hmm_observations(std::string_view function, const SymbolsView& symbol
   require_extent(function, "lengths", lengths, 0, symbols.extent(0), "B = symbols.extent(0)");
 }
 
-HmmPlan plan_hmm_log_likelihood(const Backend& backend, bool is_double, std::size_t states, std::size_t symbols,
-                                std::size_t steps);
+HmmPlan plan_hmm_log_likelihood(const Backend& backend, bool is_double, std::size_t batch, std::size_t states,
+                                std::size_t symbols, std::size_t steps);
 
 template <class ExecutionSpace, class Real>
 void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,

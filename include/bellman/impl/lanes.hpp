@@ -4,14 +4,24 @@
 
 /// \file
 /// Lane-group operations: the only place that names backend intrinsics. A lane group is the vector lanes of one thread of
-/// a team: a warp on CUDA, a single lane elsewhere. All lanes of a group call an operation together.
+/// a team, or an equal part of them: a warp on CUDA, a single lane elsewhere. All lanes of a thread call an operation
+/// together, each for its own group.
 
 #include <Kokkos_Core.hpp>
+#include <cstdint>
+#include <cstring>
+
+/// For what runs rarely: its registers are not those of its caller.
+#if defined(KOKKOS_COMPILER_NVCC) || defined(__CUDACC__)
+#define BELLMAN_NOINLINE __noinline__
+#else
+#define BELLMAN_NOINLINE
+#endif
 
 namespace bellman::impl {
 
 /// The portable form: a group of one lane.
-template <class ExecutionSpace>
+template <class ExecutionSpace, int lanes = 0>
 struct LaneGroup {
   static constexpr int size = 1;
 
@@ -24,6 +34,12 @@ struct LaneGroup {
     return value;
   }
 
+  /// The value that one lane of the group holds.
+  template <class T>
+  KOKKOS_FUNCTION static T from_lane(const T& value, int /*lane*/) {
+    return value;
+  }
+
   /// op over the values of all lanes, given to every lane. op is associative and commutative, bitwise.
   template <class T, class Op>
   KOKKOS_FUNCTION static T reduce(const T& value, const Op&) {
@@ -32,22 +48,39 @@ struct LaneGroup {
 
   /// Memory written by a lane before is seen by all lanes after.
   KOKKOS_FUNCTION static void sync() {}
+
+  /// Bit k: whether lane k of the whole thread says so.
+  KOKKOS_FUNCTION static std::uint32_t ballot(bool yes) { return yes; }
+
+  /// Copies 16 bytes, both ends aligned to 16, into team scratch; they may arrive as late as wait_copies() returns.
+  KOKKOS_FUNCTION static void copy_16_bytes(void* to, const void* from) { std::memcpy(to, from, 16); }
+  /// Ends a batch of copies of this lane, perhaps an empty one.
+  KOKKOS_FUNCTION static void commit_copies() {}
+  /// Waits until at most \p pending batches of this lane, the latest, are on their way; sync() shows them to the others.
+  template <int pending>
+  KOKKOS_FUNCTION static void wait_copies() {}
 };
 
 #ifdef KOKKOS_ENABLE_CUDA
-template <>
-struct LaneGroup<Kokkos::Cuda> {
-  static constexpr int size = 32;
+template <int lanes>
+struct LaneGroup<Kokkos::Cuda, lanes> {
+  static constexpr int size = lanes == 0 ? 32 : lanes;
   static constexpr unsigned all_lanes = 0xffffffffu;
 
   KOKKOS_FUNCTION static int rank() {
-    KOKKOS_IF_ON_DEVICE((return static_cast<int>(threadIdx.x);))
+    KOKKOS_IF_ON_DEVICE((return static_cast<int>(threadIdx.x % size);))
     KOKKOS_IF_ON_HOST((return 0;))
   }
 
   template <class T>
   KOKKOS_FUNCTION static T from_previous(const T& value) {
-    KOKKOS_IF_ON_DEVICE((return __shfl_up_sync(all_lanes, value, 1);))
+    KOKKOS_IF_ON_DEVICE((return __shfl_up_sync(all_lanes, value, 1, size);))
+    KOKKOS_IF_ON_HOST((return value;))
+  }
+
+  template <class T>
+  KOKKOS_FUNCTION static T from_lane(const T& value, [[maybe_unused]] int lane) {
+    KOKKOS_IF_ON_DEVICE((return __shfl_sync(all_lanes, value, lane);))
     KOKKOS_IF_ON_HOST((return value;))
   }
 
@@ -59,8 +92,73 @@ struct LaneGroup<Kokkos::Cuda> {
   }
 
   KOKKOS_FUNCTION static void sync() { KOKKOS_IF_ON_DEVICE((__syncwarp();)) }
+
+  KOKKOS_FUNCTION static std::uint32_t ballot(bool yes) {
+    KOKKOS_IF_ON_DEVICE((return __ballot_sync(all_lanes, yes);))
+    KOKKOS_IF_ON_HOST((return yes;))
+  }
+
+  KOKKOS_FUNCTION static void copy_16_bytes(void* to, const void* from) {
+    KOKKOS_IF_ON_DEVICE((asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+                                          static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
+                                      "l"(__cvta_generic_to_global(from))
+                                      : "memory");))
+    KOKKOS_IF_ON_HOST((std::memcpy(to, from, 16);))
+  }
+  KOKKOS_FUNCTION static void commit_copies() {
+    KOKKOS_IF_ON_DEVICE((asm volatile("cp.async.commit_group;" ::: "memory");))
+  }
+  template <int pending>
+  KOKKOS_FUNCTION static void wait_copies() {
+    KOKKOS_IF_ON_DEVICE((asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");))
+  }
 };
 #endif
+
+/// 2^x with a relative error of at most 2^-22; below 2^-126 zero may be given.
+KOKKOS_FUNCTION inline float fast_exp2(float x) {
+#ifdef KOKKOS_ENABLE_CUDA
+  KOKKOS_IF_ON_DEVICE((float power; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(x)); return power;))
+#else
+  KOKKOS_IF_ON_DEVICE((return Kokkos::exp2(x);))
+#endif
+  KOKKOS_IF_ON_HOST((return Kokkos::exp2(x);))
+}
+
+/// 2^x with a relative error of at most 2^-51, without a branch, so that several overlap. From 1022 on, where a sum is no
+/// longer trusted, NaN; from -1022 down, zero.
+KOKKOS_FUNCTION inline double branch_free_exp2(double x) {
+  // 2^r for |r| <= 1/2, interpolated at Chebyshev nodes: 2e-17 off before rounding.
+  constexpr double c[] = {0x1p0,
+                          0x1.62e42fefa39efp-1,
+                          0x1.ebfbdff82c5aep-3,
+                          0x1.c6b08d704a0c6p-5,
+                          0x1.3b2ab6fb9f1a5p-7,
+                          0x1.5d87fe78a3f9cp-10,
+                          0x1.430913112c61bp-13,
+                          0x1.ffcbfc6da6ed1p-17,
+                          0x1.62bfc2c86d700p-20,
+                          0x1.b524ebd13a55fp-24,
+                          0x1.e6228acd1c6e5p-28,
+                          0x1.e9ec1fcb69a7fp-32};
+  constexpr double to_integer = 0x1.8p52;  // x + to_integer has no fraction, and ends in the integer's bits
+  const double shifted = x + to_integer;
+  const double r = x - (shifted - to_integer);
+  double power = c[11];
+  for (int k = 10; k >= 0; --k) power = Kokkos::fma(power, r, c[k]);
+  const auto exponent = Kokkos::bit_cast<std::uint64_t>(shifted) << 52;
+  const double scaled = Kokkos::bit_cast<double>(Kokkos::bit_cast<std::uint64_t>(power) + exponent);
+  // Beyond: 0 for negative numbers, NaN for all else. Integers leave the unit for doubles to the polynomial.
+  const auto upper = static_cast<std::uint32_t>(Kokkos::bit_cast<std::uint64_t>(x) >> 32);
+  const bool is_negative = upper - 0x80000000u <= 0x7ff00000u;
+  const double beyond = Kokkos::bit_cast<double>(is_negative ? std::uint64_t{0} : std::uint64_t{0x7ff80000u} << 32);
+  return (upper & 0x7fffffffu) < 0x408ff000u ? scaled : beyond;
+}
+/// On hosts, where a fused operation may be a call, the library's function is the quicker one.
+KOKKOS_FUNCTION inline double fast_exp2(double x) {
+  KOKKOS_IF_ON_DEVICE((return branch_free_exp2(x);))
+  KOKKOS_IF_ON_HOST((return Kokkos::exp2(x);))
+}
 
 }  // namespace bellman::impl
 
