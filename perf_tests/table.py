@@ -9,10 +9,15 @@ import sys
 
 
 def medians(report):
-    """Maps (case, backend, type) to {"baseline": run, "bellman": run}, in the order of the report."""
+    """Maps (case, backend, type) to {"baseline": run, "bellman": run}, in the order of the report.
+
+    A report of a single repetition has no medians; then the one run stands for itself.
+    """
     rows = {}
     for run in report["benchmarks"]:
-        if run.get("aggregate_name") != "median" or run.get("error_occurred"):
+        if run.get("error_occurred"):
+            continue
+        if run["run_type"] == "aggregate" and run["aggregate_name"] != "median":
             continue
         case, backend, real, which = run["run_name"].split("/")[:4]
         rows.setdefault((case, backend, real), {})[which] = run
@@ -27,13 +32,17 @@ def quantity(value, unit):
         value /= 1000
 
 
+def in_graph(run):
+    return f"{run['graph_us']:.4g}" if "graph_us" in run else "-"
+
+
 def microseconds(run):
     return f"{run['real_time'] * {'ns': 1e-3, 'us': 1, 'ms': 1e3}[run['time_unit']]:.4g}" if run else "-"
 
 
 def main(files):
-    print("| case | backend | type | baseline, us | bellman, us | speed-up | cells | bytes | share of roof |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| case | backend | type | baseline, us | bellman, us | speed-up | in graph, us | cells | bytes | share of roof |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for file in files:
         with open(file, encoding="utf-8") as stream:
             report = json.load(stream)
@@ -43,7 +52,7 @@ def main(files):
             run = runs["bellman"]
             speed_up = f"{run['speed_up']:.3g}" if "speed_up" in run else "-"
             print(f"| {case} | {backend} | {real} | {microseconds(runs.get('baseline'))} | {microseconds(run)} | {speed_up} "
-                  f"| {quantity(run['cells/s'], '/s')} | {quantity(run['bytes/s'], 'B/s')} | {100 * run['roof_share']:.2g} % |")
+                  f"| {in_graph(run)} | {quantity(run['cells/s'], '/s')} | {quantity(run['bytes/s'], 'B/s')} | {100 * run['roof_share']:.2g} % |")
 
 
 if __name__ == "__main__":
