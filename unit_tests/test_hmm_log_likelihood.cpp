@@ -41,6 +41,21 @@ Model model_of(std::size_t states, std::size_t symbols, const std::vector<double
   return model;
 }
 
+/// The same model with states added that nothing leads to, so that a sweep for more states takes it.
+Model padded(const Model& model, std::size_t states) {
+  const std::size_t old = model.states;
+  Model larger{states, model.symbols, std::vector<double>(states, -inf), std::vector<double>(states * states, -inf),
+               std::vector<double>(states * model.symbols, 0)};
+  for (std::size_t i = 0; i < states; ++i) {
+    if (i < old) larger.log_init[i] = model.log_init[i];
+    for (std::size_t j = 0; j < old; ++j) larger.log_trans[i * states + j] = i < old ? model.log_trans[i * old + j] : 0;
+    for (std::size_t o = 0; i < old && o < model.symbols; ++o) {
+      larger.log_emit[i * model.symbols + o] = model.log_emit[i * model.symbols + o];
+    }
+  }
+  return larger;
+}
+
 /// Reference case W.
 Model case_w() { return model_of(2, 3, {.6, .4}, {.7, .3, .2, .8}, {.5, .4, .1, .1, .3, .6}); }
 
@@ -379,31 +394,54 @@ TYPED_TEST(HmmLogLikelihoodContiguous, DoesNotDependOnTheSizeOfTheBatch) {
 
 /// Models beyond the range of the linear algebras. Each has to climb the ladder, and to keep the promised error.
 TYPED_TEST(HmmLogLikelihoodContiguous, HostileModels) {
-  using Real = typename TypeParam::Real;
+  struct Row {
+    Model model;
+    Batch batch;
+  };
+  std::vector<Row> rows;
   // States far behind the best one that are the only way on: the row maximum must not be taken out blindly.
-  const Model behind{2, 2, {0, 0}, {0, -1000, -1000, 0}, {0, -300, -110, 0}};
-  const auto got = evaluate<TypeParam>(behind, {1, 2, {0, 1}});
-  EXPECT_TRUE(near(got.value[0], -110.693147, log_likelihood_error_bound<Real>(-110.693147) + 1e-6));
-  expect_reference<TypeParam>(behind, {2, 6, {0, 1, 0, 1, 0, 1, 1, 0, 0, 0, 1, 0}});
+  rows.push_back(
+      {{2, 2, {0, 0}, {0, -1000, -1000, 0}, {0, -300, -110, 0}}, {2, 6, {0, 1, 0, 1, 0, 1, 1, 0, 0, 0, 1, 0}}});
   // Sharp models.
   for (const double scale : {10.0, 30.0, 300.0, 1e4}) {
-    expect_reference<TypeParam>(random_model(9, 6, 37, scale), {4, 60, uniform_integers(240, 38, 0, 5)});
+    rows.push_back({random_model(9, 6, 37, scale), {4, 60, uniform_integers(240, 38, 0, 5)}});
   }
   // Left to right with transitions of 1e-300.
   const double tiny = std::log(1e-300);
-  const Model chain{3, 2, {0, -inf, -inf}, {0, tiny, -inf, -inf, 0, tiny, -inf, -inf, 0}, {0, -inf, -inf, 0, 0, -inf}};
-  expect_reference<TypeParam>(chain, {2, 6, {0, 0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0}, {}, true});
+  rows.push_back({{3, 2, {0, -inf, -inf}, {0, tiny, -inf, -inf, 0, tiny, -inf, -inf, 0}, {0, -inf, -inf, 0, 0, -inf}},
+                  {2, 6, {0, 0, 1, 1, 0, 0, 0, 0, 0, 1, 1, 0}, {}, true}});
   // A state that is 1e-60 likely for long and later the only one alive.
-  const Model late = model_of(2, 3, {1, 1e-60}, {1, 0, 0, 1}, {.5, .5, 0, .5, .25, .25});
-  expect_reference<TypeParam>(late, {1, 8, {0, 0, 0, 0, 0, 0, 2, 1}, {}, true});
+  rows.push_back({model_of(2, 3, {1, 1e-60}, {1, 0, 0, 1}, {.5, .5, 0, .5, .25, .25}),
+                  {1, 8, {0, 0, 0, 0, 0, 0, 2, 1}, {}, true}});
+  // A state that falls behind step by step, beyond the range of float and then of double, until it is the only one
+  // alive: no single weight is out of range.
+  const Model falling = model_of(2, 3, {1, 1e-20}, {1, 0, 0, 1}, {.5, .5, 0, 1e-6, 1e-6, 1 - 2e-6});
+  for (const std::size_t steps : {31, 301}) {
+    Symbols symbols(steps, 0);
+    symbols.back() = 2;
+    rows.push_back({falling, {1, steps, symbols, {}, true}});
+  }
   // Underflow of a whole step at once.
-  const Model low{
-      2, 1, {std::log(.5), std::log(.5)}, {std::log(.5), std::log(.5), std::log(.5), std::log(.5)}, {-800, -801}};
-  const auto sunk = evaluate<TypeParam>(low, {1, 1, {0}, {}, true});
+  const double half = std::log(.5);
+  rows.push_back({{2, 1, {half, half}, {half, half, half, half}, {-800, -801}}, {1, 1, {0}, {}, true}});
+  // -2e9 is a finite value like any other.
+  rows.push_back({{2, 1, {-2e9, -2e9}, {0, 0, 0, 0}, {0, 0}}, {1, 1, {0}, {}, true}});
+
+  for (const Row& row : rows) {
+    expect_reference<TypeParam>(row.model, row.batch);
+    expect_reference<TypeParam>(padded(row.model, 20), row.batch);
+  }
+}
+
+/// Values of hostile models that are known without the reference.
+TYPED_TEST(HmmLogLikelihoodContiguous, HostileModelsByHand) {
+  using Real = typename TypeParam::Real;
+  const auto behind = evaluate<TypeParam>({2, 2, {0, 0}, {0, -1000, -1000, 0}, {0, -300, -110, 0}}, {1, 2, {0, 1}});
+  EXPECT_TRUE(near(behind.value[0], -110.693147, log_likelihood_error_bound<Real>(-110.693147) + 1e-6));
+  const double half = std::log(.5);
+  const auto sunk =
+      evaluate<TypeParam>({2, 1, {half, half}, {half, half, half, half}, {-800, -801}}, {1, 1, {0}, {}, true});
   EXPECT_TRUE(near(sunk.value[0], -800.3798854930, log_likelihood_error_bound<Real>(-800.4)));
-  // -1e9 is a finite value like any other.
-  const Model deep{2, 1, {-2e9, -2e9}, {0, 0, 0, 0}, {0, 0}};
-  expect_reference<TypeParam>(deep, {1, 1, {0}, {}, true});
 }
 
 TYPED_TEST(HmmLogLikelihoodContiguous, LargeModels) {

@@ -284,6 +284,14 @@ TYPED_TEST(SmithWatermanContiguous, HostileInputs) {
   expect_reference<TypeParam>(normal_values(40 * 40, 18, 1e-30), 1, 40, 40, {-1e-30, 1e-30});
 }
 
+/// Sums of very many paths, all of about the same weight: each step's rounding of the same gap weight adds up to more than
+/// the bound in float, while every number stays small.
+TYPED_TEST(SmithWatermanContiguous, RoundingAddsUpAlongGaps) {
+  const double gap = -0.00012175;  // e^gap is nearly half-way between two float numbers
+  expect_reference<TypeParam>(std::vector<double>(60000, -inf), 1, 1, 60000, {gap, 1});
+  expect_reference<TypeParam>(std::vector<double>(60000, -inf), 1, 60000, 1, {gap, 1});
+}
+
 /// Longer than any lane group, and long enough for every kind of scratch.
 TYPED_TEST(SmithWatermanContiguous, LargeSizes) {
   const std::size_t shapes[][2] = {{1, 5000},   {5000, 1},    {300, 5000}, {1000, 1000},
