@@ -12,9 +12,11 @@
 
 namespace bellman {
 
-/// \brief Plan of smith_waterman_score for B problems of M x N cells, computed in Real (float or double).
+/// \brief Plan of smith_waterman_score for problems of M x N cells, computed in Real (float or double).
 ///
-/// Pure: depends on its arguments alone, launches nothing. \throws OptionError as smith_waterman_score does
+/// Pure: depends on its arguments alone, launches nothing. It is that of scores whose rows are contiguous and begin and end
+/// at multiples of 16 bytes; other views are swept by strips, with the same bits in the result.
+/// \throws OptionError as smith_waterman_score does
 template <class Real, class ExecutionSpace>
 AlignmentPlan smith_waterman_plan(const ExecutionSpace& exec, std::size_t rows, std::size_t columns,
                                   const SmithWatermanOptions& options = {}) {

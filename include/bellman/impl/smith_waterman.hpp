@@ -22,7 +22,7 @@ struct TileShape {
 inline constexpr TileShape small_tiles{4, 8, 2};
 inline constexpr TileShape large_tiles{32, 4, 3};
 
-/// \param is_aligned  each row of scores begins at a multiple of 16 bytes and is one long
+/// \param is_aligned  each row of scores is contiguous, begins at a multiple of 16 bytes and is a multiple of 16 bytes long
 AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::size_t rows, std::size_t columns,
                                   const SmithWatermanOptions& options, bool is_aligned = true);
 
