@@ -323,7 +323,7 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,
                         const StridedView<Real*, ExecutionSpace>& log_likelihood,
                         const StridedView<Status*, ExecutionSpace>& statuses,
                         const StridedView<std::byte*, ExecutionSpace>& workspace) {
-  const Kokkos::Profiling::ScopedRegion region("bellman::hmm_log_likelihood");
+  const ProfilingRegion region("bellman::hmm_log_likelihood");
   if (sequences.batch() == 0) return;
   std::byte* model = nullptr;
   if (plan.workspace_bytes > 0) {
@@ -333,7 +333,7 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,
     Kokkos::parallel_for("bellman::hmm_log_likelihood::normalise", Rows(exec, 0, 1 + 2 * parameters.states()),
                          HmmNormaliseRow<ExecutionSpace, Real>{parameters, tables});
   }
-  constexpr const char* label = "bellman::hmm_log_likelihood::sweep";
+  static const std::string label = "bellman::hmm_log_likelihood::sweep";
   const HmmResults<ExecutionSpace, Real> results{log_likelihood, statuses};
   const HmmSmallModel<ExecutionSpace, Real> small{parameters, sequences, results};
   if (plan.sweep == HmmSweep::registers) {

@@ -3,7 +3,6 @@
 #define BELLMAN_SRC_LAUNCH_HPP
 
 #include <Kokkos_Core.hpp>
-#include <Kokkos_Profiling_ScopedRegion.hpp>
 #include <algorithm>
 #include <bellman/impl/execution_spaces.hpp>
 #include <bellman/plan.hpp>
@@ -13,6 +12,22 @@
 #include <string>
 
 namespace bellman::impl {
+
+/// A named region in the profile of a tool. Without a tool it costs nothing, where Kokkos' own would build a string.
+class ProfilingRegion {
+ public:
+  explicit ProfilingRegion(const char* name) : is_open_(Kokkos::Profiling::profileLibraryLoaded()) {
+    if (is_open_) Kokkos::Profiling::pushRegion(name);
+  }
+  ProfilingRegion(const ProfilingRegion&) = delete;
+  ProfilingRegion& operator=(const ProfilingRegion&) = delete;
+  ~ProfilingRegion() {
+    if (is_open_) Kokkos::Profiling::popRegion();
+  }
+
+ private:
+  bool is_open_;
+};
 
 /// Runs a team functor once per problem. Functor::first_problem is added to the league rank: a league holds an int, a batch
 /// may be larger.

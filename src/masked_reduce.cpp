@@ -120,19 +120,6 @@ struct ValidByMask {
   }
 };
 
-/// The two usual types are asked for first: a jump table costs a small problem a good part of its time.
-template <class Function>
-KOKKOS_FUNCTION void with_integer_type(IntegerType type, const Function& function) {
-  if (type == IntegerType::int64) return function(std::int64_t{});
-  if (type == IntegerType::int32) return function(std::int32_t{});
-  if (type == IntegerType::int16) return function(std::int16_t{});
-  if (type == IntegerType::int8) return function(std::int8_t{});
-  if (type == IntegerType::uint64) return function(std::uint64_t{});
-  if (type == IntegerType::uint32) return function(std::uint32_t{});
-  if (type == IntegerType::uint16) return function(std::uint16_t{});
-  return function(std::uint8_t{});
-}
-
 struct ValidByLength {
   IntegerView<1> lengths;
 
@@ -147,23 +134,14 @@ struct ValidByLength {
   bool has_packs() const { return true; }
   KOKKOS_FUNCTION bool operator()(std::int64_t rank, std::int64_t column) const { return column < lengths(rank); }
 
-  /// One switch over the type for all of the ranks, so that their lengths are in flight together.
   template <int columns, int ranks>
   KOKKOS_FUNCTION void read(std::int64_t first, std::int64_t column, Run<columns> (&runs)[ranks]) const {
-    with_integer_type(lengths.type, [&](auto zero) {
-      using T = decltype(zero);
-      const auto* data = static_cast<const T*>(lengths.data);
-      T length[ranks];
-      for (int k = 0; k < ranks; ++k) {
-        length[k] = first + k < lengths.extents[0] ? data[(first + k) * lengths.strides[0]] : zero;
-      }
-      for (int k = 0; k < ranks; ++k) {
-        const bool is_wanted =
-            length[k] > zero && static_cast<std::uint64_t>(length[k]) > static_cast<std::uint64_t>(column);
-        const std::uint64_t rest = static_cast<std::uint64_t>(length[k]) - static_cast<std::uint64_t>(column);
-        runs[k] = {!is_wanted ? 0 : rest < columns ? static_cast<int>(rest) : columns, is_wanted};
-      }
-    });
+    std::int64_t length[ranks];
+    lengths.read(first, length);
+    for (int k = 0; k < ranks; ++k) {
+      const std::int64_t rest = length[k] < 0 ? 0 : length[k] - column;
+      runs[k] = {rest < columns ? static_cast<int>(rest) : columns, rest > 0};
+    }
   }
 };
 
@@ -253,27 +231,32 @@ void reduce_columns(const ExecutionSpace& exec, const StridedView<const Real**, 
   const auto columns = static_cast<std::int64_t>(values.extent(1));
   if (columns == 0) return;
   const MaskedReducePlan plan = plan_masked_reduce(backend_of(exec), values.extent(0), values.extent(1));
-  // At most 128 registers a thread: kept to 64, sums of floats by mask take a quarter longer on an H200.
-  using Items = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>, Kokkos::LaunchBounds<128, 4>>;
+  using Index = Kokkos::IndexType<std::int64_t>;
   if (plan.packs) {
+    // At most 128 registers a thread: kept to 64, sums of floats by mask take a quarter longer on an H200.
+    using Items = Kokkos::RangePolicy<ExecutionSpace, Index, Kokkos::LaunchBounds<128, 4>>;
+    static const std::string label = "bellman::masked_reduce::pack";
     MaskedReduceColumns<ExecutionSpace, Real, reduction, Valid, true> functor{values, valid, out};
     functor.packs = functor.count_packs();
     const std::int64_t items = columns - functor.packs * (impl::Tile<ExecutionSpace, Real>::columns - 1);
-    Kokkos::parallel_for("bellman::masked_reduce::pack", Items(exec, 0, items), functor);
+    Kokkos::parallel_for(label, Items(exec, 0, items), functor);
     return;
   }
   const MaskedReduceColumns<ExecutionSpace, Real, reduction, Valid, false> functor{values, valid, out};
   if (plan.team_per_column) {
-    launch_teams("bellman::masked_reduce::team", exec, functor, columns, plan.team_threads, 1, ScratchLevel::fast, 0);
+    static const std::string label = "bellman::masked_reduce::team";
+    launch_teams(label, exec, functor, columns, plan.team_threads, 1, ScratchLevel::fast, 0);
   } else {
-    Kokkos::parallel_for("bellman::masked_reduce::column", Items(exec, 0, columns), functor);
+    // Without launch bounds Kokkos finds the size of the blocks sooner.
+    static const std::string label = "bellman::masked_reduce::column";
+    Kokkos::parallel_for(label, Kokkos::RangePolicy<ExecutionSpace, Index>(exec, 0, columns), functor);
   }
 }
 
 template <class ExecutionSpace, class Real, class Valid>
 void dispatch(const ExecutionSpace& exec, Reduction reduction, const StridedView<const Real**, ExecutionSpace>& values,
               const Valid& valid, const StridedView<Real*, ExecutionSpace>& out) {
-  const Kokkos::Profiling::ScopedRegion region("bellman::masked_reduce");
+  const ProfilingRegion region("bellman::masked_reduce");
   switch (reduction) {
     case Reduction::sum: return reduce_columns<Reduction::sum>(exec, values, valid, out);
     case Reduction::mean: return reduce_columns<Reduction::mean>(exec, values, valid, out);

@@ -179,8 +179,8 @@ template <class ExecutionSpace, class Real>
 void smith_waterman_score(const ExecutionSpace& exec, const StridedView<const Real***, ExecutionSpace>& scores,
                           const StridedView<Real*, ExecutionSpace>& score, const SmithWatermanOptions& options,
                           const StridedView<Status*, ExecutionSpace>& statuses) {
-  const Kokkos::Profiling::ScopedRegion region("bellman::smith_waterman_score");
-  constexpr const char* label = "bellman::smith_waterman_score::sweep";
+  const ProfilingRegion region("bellman::smith_waterman_score");
+  static const std::string label = "bellman::smith_waterman_score::sweep";
   const Backend backend = backend_of(exec);
   const auto problems = static_cast<std::int64_t>(scores.extent(0));
   const AlignmentPlan plan =

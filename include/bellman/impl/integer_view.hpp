@@ -35,20 +35,42 @@ struct IntegerView {
     const std::int64_t index[rank] = {indices...};
     std::int64_t offset = 0;
     for (int axis = 0; axis < rank; ++axis) offset += index[axis] * strides[axis];
-    switch (type) {
-      case IntegerType::int8: return static_cast<const std::int8_t*>(data)[offset];
-      case IntegerType::int16: return static_cast<const std::int16_t*>(data)[offset];
-      case IntegerType::int32: return static_cast<const std::int32_t*>(data)[offset];
-      case IntegerType::int64: return static_cast<const std::int64_t*>(data)[offset];
-      case IntegerType::uint8: return static_cast<const std::uint8_t*>(data)[offset];
-      case IntegerType::uint16: return static_cast<const std::uint16_t*>(data)[offset];
-      case IntegerType::uint32: return static_cast<const std::uint32_t*>(data)[offset];
-      case IntegerType::uint64: {
-        const std::uint64_t value = static_cast<const std::uint64_t*>(data)[offset];
-        return static_cast<std::int64_t>(value < INT64_MAX ? value : INT64_MAX);
+    std::uint64_t bits = 0;
+    with_size([&](auto zero) { bits = static_cast<const decltype(zero)*>(data)[offset]; });
+    return value_of(bits);
+  }
+
+  /// Neighbours along the only axis, all of them in flight at once; 0 behind the last.
+  template <int count>
+  KOKKOS_FUNCTION void read(std::int64_t first, std::int64_t (&values)[count]) const {
+    static_assert(rank == 1);
+    std::uint64_t bits[count] = {};
+    with_size([&](auto zero) {
+      for (int k = 0; k < count; ++k) {
+        if (first + k < extents[0]) bits[k] = static_cast<const decltype(zero)*>(data)[(first + k) * strides[0]];
       }
-    }
-    return 0;
+    });
+    for (int k = 0; k < count; ++k) values[k] = value_of(bits[k]);
+  }
+
+ private:
+  static constexpr int first_unsigned = static_cast<int>(IntegerType::uint8);
+
+  /// Few branches, and short ones: the rest of what the eight types differ in is arithmetic.
+  template <class Function>
+  KOKKOS_FUNCTION void with_size(const Function& function) const {
+    const int log2_size = static_cast<int>(type) % first_unsigned;
+    if (log2_size == 3) function(std::uint64_t{});
+    if (log2_size == 2) function(std::uint32_t{});
+    if (log2_size == 1) function(std::uint16_t{});
+    if (log2_size == 0) function(std::uint8_t{});
+  }
+  KOKKOS_FUNCTION std::int64_t value_of(std::uint64_t bits) const {
+    const int log2_size = static_cast<int>(type) % first_unsigned;
+    const int unused = 64 - (8 << log2_size);
+    const auto value = static_cast<std::int64_t>(bits << unused) >> unused;
+    if (static_cast<int>(type) < first_unsigned) return value;
+    return bits > INT64_MAX ? INT64_MAX : static_cast<std::int64_t>(bits);
   }
 };
 
