@@ -108,14 +108,14 @@ struct ValidByMask {
   bool has_packs() const { return impl::has_packs(mask, Tile<ExecutionSpace, Real>::template alignment<std::uint8_t>); }
   KOKKOS_FUNCTION bool operator()(std::int64_t rank, std::int64_t column) const { return mask(rank, column) != 0; }
 
-  /// Those of the ranks from \p first on; behind the last rank nothing is valid.
+  /// Those of \p count ranks from \p first on; behind them nothing is valid.
   template <int columns, int ranks>
-  KOKKOS_FUNCTION void read(std::int64_t first, std::int64_t column, Run<columns> (&runs)[ranks]) const {
+  KOKKOS_FUNCTION void read(std::int64_t first, int count, std::int64_t column, Run<columns> (&runs)[ranks]) const {
     using Bytes = decltype(runs[0].bytes);
-    const auto end = static_cast<std::int64_t>(mask.extent(0));
-    for (int k = 0; k < ranks; ++k) {
-      runs[k].is_wanted = first + k < end;
-      runs[k].bytes = first + k < end ? *reinterpret_cast<const Bytes*>(&mask(first + k, column)) : Bytes{};
+    const std::uint8_t* row = &mask(first, column);
+    for (int k = 0; k < ranks; ++k, row += mask.stride(0)) {
+      runs[k].is_wanted = k < count;
+      runs[k].bytes = k < count ? *reinterpret_cast<const Bytes*>(row) : Bytes{};
     }
   }
 };
@@ -135,12 +135,13 @@ struct ValidByLength {
   KOKKOS_FUNCTION bool operator()(std::int64_t rank, std::int64_t column) const { return column < lengths(rank); }
 
   template <int columns, int ranks>
-  KOKKOS_FUNCTION void read(std::int64_t first, std::int64_t column, Run<columns> (&runs)[ranks]) const {
+  KOKKOS_FUNCTION void read(std::int64_t first, int count, std::int64_t column, Run<columns> (&runs)[ranks]) const {
     std::int64_t length[ranks];
-    lengths.read(first, length);
+    lengths.read(first, count, length);
     for (int k = 0; k < ranks; ++k) {
-      const std::int64_t rest = length[k] < 0 ? 0 : length[k] - column;
-      runs[k] = {rest < columns ? static_cast<int>(rest) : columns, rest > 0};
+      const bool is_wanted = column < length[k];
+      const bool is_whole = columns == 1 || column + columns <= length[k];
+      runs[k] = {!is_wanted ? 0 : is_whole ? columns : static_cast<int>(length[k] - column), is_wanted};
     }
   }
 };
@@ -188,15 +189,18 @@ struct MaskedReduceColumns {
     }
     const auto ranks = static_cast<std::int64_t>(values.extent(0));
     for (std::int64_t first = 0; first < ranks; first += Tile::ranks) {
+      const int here = first + Tile::ranks <= ranks ? Tile::ranks : static_cast<int>(ranks - first);
+      const Real* row = &values(first, column);
       Cells cells[Tile::ranks] = {};
       const auto read_if = [&](int k, bool is_wanted) {
-        if (is_wanted) cells[k] = *reinterpret_cast<const Cells*>(&values(first + k, column));
+        if (is_wanted)
+          cells[k] = *reinterpret_cast<const Cells*>(row + k * static_cast<std::int64_t>(values.stride(0)));
       };
       if constexpr (Reducer::uses_values && !uses_packs) {
-        for (int k = 0; k < Tile::ranks; ++k) read_if(k, first + k < ranks);
+        for (int k = 0; k < Tile::ranks; ++k) read_if(k, k < here);
       }
       typename Valid::template Run<columns> runs[Tile::ranks];
-      valid.read(first, column, runs);
+      valid.read(first, here, column, runs);
       if constexpr (Reducer::uses_values && uses_packs) {
         for (int k = 0; k < Tile::ranks; ++k) read_if(k, runs[k].is_wanted);
       }

@@ -40,17 +40,18 @@ struct IntegerView {
     return value_of(bits);
   }
 
-  /// Neighbours along the only axis, all of them in flight at once; 0 behind the last.
-  template <int count>
-  KOKKOS_FUNCTION void read(std::int64_t first, std::int64_t (&values)[count]) const {
+  /// \p count neighbours along the only axis, all of them in flight at once; 0 behind them.
+  template <int size>
+  KOKKOS_FUNCTION void read(std::int64_t first, int count, std::int64_t (&values)[size]) const {
     static_assert(rank == 1);
-    std::uint64_t bits[count] = {};
+    std::uint64_t bits[size] = {};
     with_size([&](auto zero) {
-      for (int k = 0; k < count; ++k) {
-        if (first + k < extents[0]) bits[k] = static_cast<const decltype(zero)*>(data)[(first + k) * strides[0]];
+      const auto* from = static_cast<const decltype(zero)*>(data) + first * strides[0];
+      for (int k = 0; k < size; ++k, from += strides[0]) {
+        if (k < count) bits[k] = *from;
       }
     });
-    for (int k = 0; k < count; ++k) values[k] = value_of(bits[k]);
+    for (int k = 0; k < size; ++k) values[k] = value_of(bits[k]);
   }
 
  private:
@@ -66,11 +67,10 @@ struct IntegerView {
     if (log2_size == 0) function(std::uint8_t{});
   }
   KOKKOS_FUNCTION std::int64_t value_of(std::uint64_t bits) const {
-    const int log2_size = static_cast<int>(type) % first_unsigned;
-    const int unused = 64 - (8 << log2_size);
-    const auto value = static_cast<std::int64_t>(bits << unused) >> unused;
-    if (static_cast<int>(type) < first_unsigned) return value;
-    return bits > INT64_MAX ? INT64_MAX : static_cast<std::int64_t>(bits);
+    if (type == IntegerType::int64) return static_cast<std::int64_t>(bits);
+    if (static_cast<int>(type) >= first_unsigned) return static_cast<std::int64_t>(bits < INT64_MAX ? bits : INT64_MAX);
+    const int unused = 64 - (8 << static_cast<int>(type));
+    return static_cast<std::int64_t>(bits << unused) >> unused;
   }
 };
 
