@@ -3,6 +3,7 @@
 #define BELLMAN_PERF_TESTS_ANSWER_HPP
 
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,7 +13,8 @@
 
 namespace bellman::perf {
 
-/// \brief What the serial reference says of a few problems of a case; computed once, when it is first needed.
+/// \brief What the serial reference says of a few problems of a case; computed once for each type, when it is
+/// first needed.
 class Answer {
  public:
   explicit Answer(const Case& a_case) : case_(a_case) {}
@@ -22,13 +24,12 @@ class Answer {
                                        bool is_baseline);
 
  private:
-  void prepare();
+  const std::vector<double>& wanted_for(RealType type);
 
   const Case& case_;
-  bool is_ready_ = false;
   std::vector<std::size_t> which_;
   Case part_;
-  std::vector<double> wanted_;
+  std::map<RealType, std::optional<std::vector<double>>> wanted_;
 };
 
 /// \brief What a plain program takes on one core: the serial reference in double on a few problems of a case (on all columns

@@ -58,7 +58,7 @@ class Harness {
   };
 
   void prepare(const Subject& subject);
-  Measured measure_once(const Subject& subject);
+  Measured measure_once(const Subject& subject, double first_call);
   double speed_up_per_core(const Case& a_case);
   double scaling_at_2();
   double call_seconds(int threads);
@@ -83,8 +83,8 @@ class Harness {
 };
 
 /// \brief Registers a benchmark per case, backend and type, the baseline before the library. A case with a goal is measured
-/// on the backend and in the type of that goal alone, its baseline in one repetition and only where the
-/// goal is about the time of a call.
+/// on the backend and in the type of that goal alone; its baseline in one repetition, and not where the
+/// goal is about submission or scaling.
 void register_benchmarks(Harness& harness, const std::vector<Case>& cases, const std::vector<Backend>& backends,
                          const std::vector<RealType>& types);
 

@@ -9,7 +9,7 @@ another type or backend is named. A time is that of one call in a CUDA graph whe
 
 roofline.svg  multiply-adds a second against multiply-adds per byte that must be read or written; the lines are the read rate
               and the rate of multiply-adds that plain kernels reached in the same process
-scaling.svg   time against B (problems), T (steps), N (rows and columns) and S (states or columns); dashed: the floor, which
+scaling.svg   time against B (problems), T (steps), N (rows and columns), S (states) and the columns of masked sums; dashed: the floor, which
               is the longer of the times for the bytes, for the multiply-adds and of an empty launch; thin: the baseline
 """
 import argparse
@@ -19,7 +19,8 @@ import sys
 
 import report
 
-AXES = {"B": "B, problems", "T": "T, steps", "N": "N, rows and columns", "S": "S, states or columns"}
+AXES = {"B": "B, problems", "T": "T, steps", "N": "N, rows and columns", "S": "S, states",
+        "C": "S, columns of a masked sum"}
 
 
 def import_pyplot():
@@ -29,7 +30,7 @@ def import_pyplot():
         sys.exit("plots.py needs matplotlib, which this Python does not have. Debian: apt install python3-matplotlib; "
                  "elsewhere: pip install matplotlib")
     matplotlib.use("svg")
-    matplotlib.rcParams.update({"svg.hashsalt": "bellman", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3})
+    matplotlib.rcParams.update({"svg.hashsalt": "bellman", "svg.fonttype": "none", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3})
     import matplotlib.pyplot
     return matplotlib.pyplot
 
@@ -71,9 +72,9 @@ def draw_roofline(plt, rows, backend, real, folder):
     low, high = min(point[1] for point in points) / 3, max(max(point[1] for point in points), peak / read) * 3
     corner = peak / read
     axes.plot([low, corner, high], [low * read, peak, peak], color="black", linewidth=1.5, zorder=1)
-    axes.annotate(f"{read / 1e12:.3g} TB/s read", (corner / 6, corner / 6 * read), xytext=(-4, 6),
+    axes.annotate(f"{report.quantity(read, 'B/s')} read", (corner / 6, corner / 6 * read), xytext=(-4, 6),
                   textcoords="offset points", ha="right")
-    axes.annotate(f"{peak / 1e12:.3g} T multiply-adds/s", (high, peak), xytext=(-4, 4), textcoords="offset points",
+    axes.annotate(report.quantity(peak, 'multiply-adds/s'), (high, peak), xytext=(-4, 4), textcoords="offset points",
                   ha="right")
     colours = plt.rcParams["axes.prop_cycle"].by_key()["color"]
     for index, (case, x, y, _, _) in enumerate(sorted(points)):
@@ -89,7 +90,7 @@ def draw_roofline(plt, rows, backend, real, folder):
 def draw_scaling(plt, rows, backend, real, folder):
     panels = {}
     for _, case, runs in rows:
-        match = re.fullmatch(r"(.*)_by_([BTNS])_(\d+)", case)
+        match = re.fullmatch(r"(.*)_by_([BTNSC])_(\d+)", case)
         if match:
             series, axis, value = match.groups()
             panels.setdefault(axis, {}).setdefault(series, []).append((int(value), runs))
@@ -108,7 +109,8 @@ def draw_scaling(plt, rows, backend, real, folder):
                              if "baseline" in runs]
             if with_baseline:
                 axes.plot(*zip(*with_baseline), color=line.get_color(), linewidth=0.6)
-        axes.set(xscale="log", yscale="log", xlabel=AXES[axis])
+        axes.set_xscale("log", base=2)  # few sizes span a decade
+        axes.set(yscale="log", xlabel=AXES[axis])
         axes.legend(fontsize=7)
     all_axes[0][0].set_ylabel("microseconds per call")
     figure.suptitle(f"Time against size, {backend}, {real} (dashed: floor, thin: baseline)")

@@ -38,6 +38,14 @@ def medians(report):
     return rows
 
 
+def quantity(value, unit):
+    """A rate with a metric prefix, three digits."""
+    for prefix in ["", "k", "M", "G", "T"]:
+        if value < 1000 or prefix == "T":
+            return f"{value:.3g} {prefix}{unit}"
+        value /= 1000
+
+
 def microseconds(run):
     """The time of a call from fence to fence."""
     return run["real_time"] * {"ns": 1e-3, "us": 1, "ms": 1e3, "s": 1e6}[run["time_unit"]]

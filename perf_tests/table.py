@@ -10,14 +10,6 @@ import sys
 import report
 
 
-def quantity(value, unit):
-    """A rate with a metric prefix, three digits."""
-    for prefix in ["", "k", "M", "G", "T"]:
-        if value < 1000 or prefix == "T":
-            return f"{value:.3g} {prefix}{unit}"
-        value /= 1000
-
-
 def optional(run, counter):
     return f"{run[counter]:.4g}" if run and counter in run else "-"
 
@@ -28,7 +20,7 @@ def in_unit_of_goal(run, counter):
         return "-"
     if " % " in report.goal(run):
         return f"{100 * run[counter]:.3g} %"
-    return quantity(run[counter], "") if run[counter] >= 1e6 else f"{run[counter]:.4g}"
+    return report.quantity(run[counter], "") if run[counter] >= 1e6 else f"{run[counter]:.4g}"
 
 
 def time(run):
@@ -54,8 +46,8 @@ def print_cases(rows):
         run = runs["bellman"]
         speed_up = f"{run['speed_up']:.3g}" if "speed_up" in run else "-"
         print(f"| {key.case} | {key.backend} | {key.type} | {time(runs.get('baseline'))} | {time(run)} | {speed_up} "
-              f"| {optional(run, 'graph_us')} | {optional(run, 'floor_us')} | {quantity(run['cells/s'], '/s')} "
-              f"| {quantity(run['bytes/s'], 'B/s')} | {100 * run['roof_share']:.2g} % |")
+              f"| {optional(run, 'graph_us')} | {optional(run, 'floor_us')} | {report.quantity(run['cells/s'], '/s')} "
+              f"| {report.quantity(run['bytes/s'], 'B/s')} | {100 * run['roof_share']:.2g} % |")
 
 
 def main(files):

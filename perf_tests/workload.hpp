@@ -64,7 +64,7 @@ class Workload {
   virtual double operations() const = 0;
 };
 
-/// \brief Whether there is an obvious kernel for the case: for sums, and for sequences without bad symbols.
+/// \brief Whether there is an obvious kernel for the case: not for sequences with bad symbols.
 bool has_baseline(const Case& a_case);
 
 /// \brief What a backend can do at best, as plain kernels show.
