@@ -28,7 +28,14 @@ const char* to_string(Rung rung) {
 
 const char* to_string(ScratchLevel level) { return level == ScratchLevel::fast ? "fast" : "large"; }
 
-const char* to_string(AlignmentSweep sweep) { return sweep == AlignmentSweep::tiles ? "tiles" : "strips"; }
+const char* to_string(AlignmentSweep sweep) {
+  switch (sweep) {
+    case AlignmentSweep::tiles: return "tiles";
+    case AlignmentSweep::strips: return "strips";
+    case AlignmentSweep::packs: return "packs";
+  }
+  return "unknown sweep";
+}
 
 const char* to_string(HmmSweep sweep) {
   switch (sweep) {
@@ -44,6 +51,7 @@ std::ostream& operator<<(std::ostream& stream, const AlignmentPlan& plan) {
          << plan.lanes << " lanes per problem, " << plan.rows_per_lane << " rows per lane, " << plan.scratch_bytes
          << " bytes of " << to_string(plan.scratch_level) << " scratch";
   if (plan.sweep == AlignmentSweep::tiles) stream << ", at most " << plan.most_teams << " teams";
+  if (plan.sweep == AlignmentSweep::packs) stream << ", " << plan.problems_per_thread << " problems side by side";
   return stream;
 }
 
@@ -99,8 +107,21 @@ AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::s
   check_options(options);
   AlignmentPlan plan{};
   std::tie(plan.first, plan.last) = alignment_rungs(is_double, rows, columns, options);
+  plan.lanes = backend.lanes;
+  plan.problems_per_thread = 1;
   const auto lanes = static_cast<std::size_t>(backend.lanes);
 
+  if (backend.register_bytes > 0 && plan.first != Rung::log_double && rows > 0 && columns > 0 &&
+      columns <= most_pack_columns) {
+    const bool is_float_rung = plan.first == Rung::linear_float || plan.first == Rung::max_float;
+    plan.sweep = AlignmentSweep::packs;
+    plan.rows_per_lane = 4;
+    plan.problems_per_thread =
+        backend.register_bytes / static_cast<int>(is_float_rung ? sizeof(float) : sizeof(double));
+    plan.scratch_bytes = columns * static_cast<std::size_t>(backend.register_bytes) + most_register_bytes;
+    plan.scratch_level = level_for(backend, plan.scratch_bytes);
+    return plan;
+  }
   const Rung best = is_double ? Rung::linear_double : Rung::linear_mixed;
   const bool is_small = rows <= static_cast<std::size_t>(small_tiles.lanes * small_tiles.rows_per_lane);
   const TileShape& shape = is_small ? small_tiles : large_tiles;
@@ -123,7 +144,6 @@ AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::s
     return plan;
   }
   plan.sweep = AlignmentSweep::strips;
-  plan.lanes = backend.lanes;
   plan.rows_per_lane = rows <= 2 * lanes ? 1 : 4;
   const bool is_one_strip = rows <= lanes * static_cast<std::size_t>(plan.rows_per_lane);
   plan.scratch_bytes = is_one_strip ? 0 : columns * sizeof(double);

@@ -12,6 +12,7 @@ namespace {
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr Backend warps{32, 1024, 36 * 1024, 270336};
 constexpr Backend host{1, 1, 32 * 1024, 2};
+constexpr Backend host_with_registers{1, 1, 32 * 1024, 2, 64};
 
 TEST(AlignmentPlan, RungsFollowTypeAndTemperature) {
   const auto rungs = [](bool is_double, std::size_t size, double gap, double temperature) {
@@ -78,6 +79,28 @@ TEST(AlignmentPlan, TilesWhereRowsAreAlignedAndFit) {
   // The rungs, and so the bits of a result, do not depend on the sweep.
   EXPECT_EQ(plan(warps, false, 256, 256).first, plan(warps, false, 256, 256, false).first);
   EXPECT_EQ(plan(warps, false, 256, 256).first, plan(host, false, 256, 256).first);
+}
+
+TEST(AlignmentPlan, ProblemsSideBySideOnHosts) {
+  const auto plan = [](bool is_double, std::size_t rows, std::size_t columns, double temperature = 1) {
+    return impl::plan_smith_waterman(host_with_registers, is_double, rows, columns, {-1, temperature});
+  };
+  for (const bool is_double : {false, true}) {
+    for (const double temperature : {0.0, 1.0}) {
+      for (const std::size_t size : {1, 32, 1000}) {
+        const AlignmentPlan packs = plan(is_double, size, size, temperature);
+        EXPECT_EQ(packs.sweep, AlignmentSweep::packs) << packs;
+        EXPECT_GE(packs.scratch_bytes, 64 * size + 63) << packs;
+        EXPECT_EQ(packs.problems_per_thread,
+                  packs.first == Rung::linear_float || packs.first == Rung::max_float ? 16 : 8);
+      }
+    }
+    EXPECT_EQ(plan(is_double, 32, 32).scratch_level, ScratchLevel::fast);
+    EXPECT_EQ(plan(is_double, 32, 32).first, impl::plan_smith_waterman(host, is_double, 32, 32, {}).first);
+    // Nothing but LogSumExp, and rows that no cache holds.
+    EXPECT_EQ(plan(is_double, 32, 32, 1e-320).sweep, AlignmentSweep::strips);
+    EXPECT_EQ(plan(is_double, 32, 10000000).sweep, AlignmentSweep::strips);
+  }
 }
 
 TEST(HmmPlan, SmallModelsNeedNoWorkspace) {
