@@ -41,6 +41,7 @@ const char* to_string(HmmSweep sweep) {
   switch (sweep) {
     case HmmSweep::registers: return "a thread per sequence";
     case HmmSweep::lanes: return "a lane per state";
+    case HmmSweep::packs: return "a SIMD lane per state";
     case HmmSweep::chain: return "states shared by a team";
   }
   return "unknown sweep";
@@ -162,7 +163,13 @@ HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch
   plan.model_in_scratch = true;
   const std::size_t model = is_double ? SmallModel<double>::bytes(symbols) : SmallModel<float>::bytes(symbols);
   plan.scratch_bytes = model + alignment_slack;
-  if (backend.lanes > 1 && batch < most_in_lanes) {
+  if (backend.register_bytes > 0) {
+    plan.sweep = HmmSweep::packs;
+    plan.scratch_bytes = model + most_register_bytes;
+    plan.team_threads = 1;
+    // Each team normalises the model, so there is one a thread.
+    plan.league_size = static_cast<std::int64_t>(std::min(batch, static_cast<std::size_t>(backend.threads)));
+  } else if (backend.lanes > 1 && batch < most_in_lanes) {
     plan.sweep = HmmSweep::lanes;
     plan.scratch_bytes += sizeof(ChainExchange<double>);
     plan.team_threads = 4;  // two go forward and backward, all normalise the model
@@ -186,6 +193,9 @@ HmmPlan plan_hmm_log_likelihood(const Backend& backend, bool is_double, std::siz
   if (states <= small_states) {
     const HmmPlan small = plan_small_hmm(backend, is_double, batch, symbols);
     if (small.scratch_level == ScratchLevel::fast) return small;
+    // Hosts have no other memory for fast scratch: only what a thread's cache holds counts.
+    constexpr std::size_t cache = std::size_t{1} << 20;
+    if (small.sweep == HmmSweep::packs && small.scratch_bytes <= cache) return small;
   }
   const auto model = HmmTables<double>::bytes(states, symbols);
   const auto vectors = HmmVectors<double>::bytes(states);

@@ -199,5 +199,160 @@ TEST(HostKernels, EveryLaneIsWatchedAlone) {
   }
 }
 
+/// A small model of weights, and chains through it.
+template <class Real>
+class Chains {
+ public:
+  static constexpr int states = impl::chain_states;
+  static constexpr int symbols = 5;
+
+  Chains() : trans_(normal_values(states * states, 31)), emit_(normal_values((symbols + 1) * states, 32)) {
+    for (double& weight : trans_) weight = static_cast<Real>(std::exp(weight) / states);
+    for (double& weight : emit_) weight = static_cast<Real>(std::exp(weight) / symbols);
+  }
+  double& trans(int from, int to) { return trans_[from * states + to]; }
+  double& emit(int symbol, int state) { return emit_[symbol * states + state]; }
+
+  /// The symbols of chain \p c.
+  static std::vector<std::int32_t> rows(int c, int steps) {
+    std::vector<std::int32_t> rows(steps);
+    for (int k = 0; k < steps; ++k) rows[k] = (5 * k + c) % (symbols + 1);
+    return rows;
+  }
+  /// What chain \p c starts from.
+  static Real start(int c, int state) { return static_cast<Real>(1 + (state * 7 + c) % 5) / 64; }
+
+  /// Runs chains 0 .. count-1 through a kernel, in two calls.
+  std::vector<impl::HostChain<Real>> run(impl::HostAdvance<Real> advance, int count, int steps) const {
+    const std::vector<Real> trans(trans_.begin(), trans_.end()), emit(emit_.begin(), emit_.end());
+    std::vector<std::uint32_t> into(states);
+    for (int k = 0; k < states * states; ++k) into[k % states] |= trans[k] != 0 ? 1u << k / states : 0u;
+    impl::HostChainModel<Real> model{trans.data(), emit.data(), into.data(), {}, lowest() * 0x1p34f, lowest()};
+    std::vector<impl::HostChain<Real>> chains(count);
+    std::vector<impl::HostChain<Real>*> pointers;
+    std::vector<std::vector<std::int32_t>> all_rows;
+    std::vector<const std::int32_t*> first, second;
+    const int half = steps / 2;
+    for (int c = 0; c < count; ++c) {
+      for (int j = 0; j < states; ++j) chains[c].value[j] = start(c, j);
+      chains[c].exponent = 0;
+      chains[c].kept = true;
+      all_rows.push_back(rows(c, steps));
+    }
+    for (int c = 0; c < count; ++c) {
+      pointers.push_back(&chains[c]);
+      first.push_back(all_rows[c].data());
+      second.push_back(all_rows[c].data() + half);
+    }
+    advance(model, pointers.data(), first.data(), count, 1, half);
+    advance(model, pointers.data(), second.data(), count, 1 + half, steps - half);
+    return chains;
+  }
+
+  /// The logarithms of the last vector of chain \p c, in long double.
+  std::vector<double> expected(int c, int steps) const {
+    std::vector<long double> now(states), next(states);
+    for (int j = 0; j < states; ++j) now[j] = start(c, j);
+    for (const std::int32_t row : rows(c, steps)) {
+      for (int j = 0; j < states; ++j) {
+        next[j] = 0;
+        for (int i = 0; i < states; ++i) next[j] += now[i] * trans_[i * states + j];
+        next[j] *= emit_[row * states + j];
+      }
+      now = next;
+    }
+    std::vector<double> logs(states);
+    for (int j = 0; j < states; ++j) logs[j] = static_cast<double>(std::log(now[j]));
+    return logs;
+  }
+
+  static Real lowest() { return std::numeric_limits<Real>::min(); }
+
+ private:
+  std::vector<double> trans_;
+  std::vector<double> emit_;
+};
+
+template <class Real>
+void expect_chains(impl::HostAdvance<Real> advance, int most) {
+  Chains<Real> model;
+  const int steps = 301;
+  const auto together = model.run(advance, most, steps);
+  for (int count = 1; count <= most; ++count) {
+    const auto some = model.run(advance, count, steps);
+    for (int c = 0; c < count; ++c) {
+      const auto expected = model.expected(c, steps);
+      EXPECT_TRUE(some[c].kept);
+      EXPECT_EQ(some[c].exponent, together[c].exponent);
+      for (int j = 0; j < model.states; ++j) {
+        EXPECT_EQ(some[c].value[j], together[c].value[j]) << "chain " << c << " of " << count << ", state " << j;
+        const double got = std::log(static_cast<double>(some[c].value[j])) + some[c].exponent * std::log(2.0);
+        EXPECT_NEAR(got, expected[j], steps * 14 * impl::roundoff<Real>());
+      }
+    }
+  }
+  // Entries that are 0 because nothing leads there, or nothing is emitted there, are kept; those that underflowed are not.
+  for (int j = 0; j < model.states; ++j) {
+    Chains<Real> zeros;
+    for (int i = 0; i < model.states; ++i) zeros.trans(i, j) = 0;
+    zeros.emit(3, (j + 1) % model.states) = 0;
+    for (const auto& chain : zeros.run(advance, most, steps)) {
+      EXPECT_TRUE(chain.kept);
+      EXPECT_EQ(chain.value[j], 0);
+    }
+    Chains<Real> small_sum, small_value;
+    for (int i = 0; i < model.states; ++i) small_sum.trans(i, j) = Chains<Real>::lowest();
+    small_value.emit(2, j) = Chains<Real>::lowest();
+    for (const auto& chain : small_sum.run(advance, most, steps)) EXPECT_FALSE(chain.kept) << j;
+    for (const auto& chain : small_value.run(advance, most, steps)) EXPECT_FALSE(chain.kept) << j;
+  }
+}
+
+TEST(HostKernels, ChainsAreWithinTheirBound) {
+  for (const HostKernels* kernels : kernels_of_machine()) {
+    SCOPED_TRACE(kernels->name);
+    expect_chains<float>(kernels->advance_floats, kernels->floats_together);
+    expect_chains<double>(kernels->advance_doubles, kernels->doubles_together);
+  }
+}
+
+template <class Symbol>
+void expect_rows(const HostKernels& kernels) {
+  const Symbol largest = std::numeric_limits<Symbol>::max();
+  const Symbol smallest = std::numeric_limits<Symbol>::min();  // 0 if unsigned
+  for (const std::int64_t stride : {1, 3}) {
+    for (const int count : {1, 7, 64, 129}) {
+      std::vector<Symbol> symbols(count * stride, largest);
+      for (int k = 0; k < count; ++k) symbols[k * stride] = static_cast<Symbol>(k % 20);
+      if (smallest < 0) symbols[count / 2 * stride] = smallest;
+      std::vector<std::int32_t> rows(count);
+      const auto find = [&] {
+        return kernels.emission_rows(symbols.data(), impl::integer_type<Symbol>(), stride, count, 20, rows.data());
+      };
+      EXPECT_FALSE(find());
+      for (int k = 0; k < count; ++k) EXPECT_EQ(rows[k], smallest < 0 && k == count / 2 ? 20 : k % 20);
+      for (const Symbol bad : {Symbol{20}, largest}) {
+        symbols[(count - 1) * stride] = bad;
+        EXPECT_TRUE(find());
+        EXPECT_EQ(rows[count - 1], 20);
+      }
+    }
+  }
+}
+
+TEST(HostKernels, EmissionRowsOfEveryIntegerType) {
+  for (const HostKernels* kernels : kernels_of_machine()) {
+    SCOPED_TRACE(kernels->name);
+    expect_rows<std::int8_t>(*kernels);
+    expect_rows<std::int16_t>(*kernels);
+    expect_rows<std::int32_t>(*kernels);
+    expect_rows<std::int64_t>(*kernels);
+    expect_rows<std::uint8_t>(*kernels);
+    expect_rows<std::uint16_t>(*kernels);
+    expect_rows<std::uint32_t>(*kernels);
+    expect_rows<std::uint64_t>(*kernels);
+  }
+}
+
 }  // namespace
 }  // namespace bellman

@@ -125,6 +125,26 @@ TEST(HmmPlan, SmallModelsNeedNoWorkspace) {
   EXPECT_EQ(on_host.first, Rung::linear_double);
 }
 
+TEST(HmmPlan, StatesInRegistersOnHosts) {
+  const auto plan = [](bool is_double, std::size_t batch, std::size_t states, std::size_t symbols) {
+    return impl::plan_hmm_log_likelihood(host_with_registers, is_double, batch, states, symbols, 128);
+  };
+  for (const bool is_double : {false, true}) {
+    const HmmPlan small = plan(is_double, 64, 16, 64);
+    EXPECT_EQ(small.sweep, HmmSweep::packs);
+    EXPECT_EQ(small.league_size, 2);
+    EXPECT_EQ(small.team_threads, 1);
+    EXPECT_EQ(small.workspace_bytes, 0u);
+    EXPECT_EQ(small.first, is_double ? Rung::linear_double : Rung::linear_float);
+    EXPECT_EQ(plan(is_double, 1, 3, 64).league_size, 1);
+    // More symbols than Kokkos calls fast, and than a cache holds.
+    EXPECT_EQ(plan(is_double, 64, 16, 1000).sweep, HmmSweep::packs);
+    EXPECT_EQ(plan(is_double, 64, 16, 1000).scratch_level, ScratchLevel::large);
+    EXPECT_EQ(plan(is_double, 64, 16, 100000).sweep, HmmSweep::chain);
+    EXPECT_EQ(plan(is_double, 64, 17, 64).sweep, HmmSweep::chain);
+  }
+}
+
 TEST(HmmPlan, LargeModelsAreSharedByATeam) {
   const HmmPlan middle = impl::plan_hmm_log_likelihood(warps, false, 64, 17, 64, 128);
   EXPECT_EQ(middle.sweep, HmmSweep::chain);

@@ -56,10 +56,12 @@ struct AlignmentPlan {
   int problems_per_thread;     ///< packs: problems side by side, one a SIMD lane
 };
 
-/// \brief Who holds the states of a hidden Markov model. The first two round alike: which of them is chosen does not show.
+/// \brief Who holds the states of a hidden Markov model. The first two round alike: which of them is chosen does not show. Hosts
+/// have the third for all models of a size.
 enum class HmmSweep : std::uint8_t {
   registers,  ///< few states, many sequences: a thread per sequence, the states in its registers, from both ends
   lanes,      ///< few states, few sequences: a team per sequence, a lane per state, from both ends at once
+  packs,      ///< few states, hosts: a thread takes a few sequences at a time, a state per SIMD lane
   chain       ///< any number of states: a team per sequence, whose threads share the states, one barrier a step
 };
 

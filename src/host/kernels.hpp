@@ -10,6 +10,7 @@
 
 #include "pack.hpp"
 #include "pack_algebra.hpp"
+#include "pack_chain.hpp"
 #include "pack_sweep.hpp"
 
 namespace bellman::impl::BELLMAN_INSTRUCTIONS {
@@ -36,6 +37,11 @@ constexpr HostKernels make_kernels(const char* name) {
   kernels.max_double_of_float = sweep_packs<PackMax<double, doubles>, float>;
   kernels.linear_double = sweep_packs<PackLinear<double, double, doubles>, double>;
   kernels.max_double = sweep_packs<PackMax<double, doubles>, double>;
+  kernels.floats_together = chains_together<float>;
+  kernels.doubles_together = chains_together<double>;
+  kernels.advance_floats = advance_chains<float, chains_together<float>>;
+  kernels.advance_doubles = advance_chains<double, chains_together<double>>;
+  kernels.emission_rows = emission_rows;
   kernels.exp2_of_floats = exp2_of_register<float>;
   kernels.exp2_of_doubles = exp2_of_register<double>;
   return kernels;

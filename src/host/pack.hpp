@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <utility>
 
-#if defined(__AVX2__)
+#if defined(__SSE2__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
 #include <arm_neon.h>
@@ -84,6 +84,29 @@ struct PackMath {
     return reinterpret_cast<Values>(reinterpret_cast<Bits>(x) & without_sign);
   }
 
+  /// Whether any lane of a comparison holds.
+  template <class Mask>
+  static bool any(Mask mask) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(Mask) == 64) return _mm512_movepi32_mask((__m512i)mask) != 0;
+#endif
+#if defined(__AVX2__)
+    if constexpr (sizeof(Mask) == 32) return _mm256_movemask_epi8((__m256i)mask) != 0;
+#endif
+#if defined(__SSE2__)
+    if constexpr (sizeof(Mask) == 16) return _mm_movemask_epi8((__m128i)mask) != 0;
+#endif
+    bool found = false;
+    for (int k = 0; k < lanes; ++k) found = found || mask[k] != 0;
+    return found;
+  }
+
+  /// op over all lanes, in every lane.
+  template <class AnyPack, class Op>
+  static AnyPack reduced(AnyPack x, const Op& op) {
+    return reduce_halves<lanes / 2>(x, op);
+  }
+
   /// a b + c; fused where the instruction set has that.
   static Values multiply_add(Values a, Values b, Values c) {
 #if defined(__AVX512F__)
@@ -119,6 +142,18 @@ struct PackMath {
   }
 
  private:
+  template <int distance, class AnyPack, class Op, int... k>
+  static AnyPack fold(AnyPack x, const Op& op, std::integer_sequence<int, k...>) {
+    return op(x, AnyPack(__builtin_shufflevector(x, x, (k ^ distance)...)));
+  }
+  template <int distance, class AnyPack, class Op>
+  static AnyPack reduce_halves(AnyPack x, const Op& op) {
+    if constexpr (distance == 0) {
+      return x;
+    } else {
+      return reduce_halves<distance / 2>(fold<distance>(x, op, std::make_integer_sequence<int, lanes>()), op);
+    }
+  }
   template <int... k>
   static void interleave(Values a, Values b, Values& low, Values& high, std::integer_sequence<int, k...>) {
     low = __builtin_shufflevector(a, b, k / 2 + (k % 2 == 0 ? 0 : lanes)...);

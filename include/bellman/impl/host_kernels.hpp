@@ -7,6 +7,7 @@
 /// (src/host), and the best that the machine has is chosen when it is first asked for. All of them have the same meaning; bits
 /// may differ between instruction sets, since only some have fused operations.
 
+#include <bellman/impl/integer_type.hpp>
 #include <cstddef>
 #include <cstdint>
 
@@ -48,6 +49,36 @@ template <class Score>
 using HostAlignment = void (*)(const HostScores<Score>& scores, const HostAlgebra& algebra, std::byte* row,
                                HostFound& found);
 
+/// States of the chains below: as many as a small model is padded to.
+inline constexpr int chain_states = 16;
+/// Steps between two changes of the scale of a chain.
+inline constexpr int chain_rescale_period = 4;
+
+/// A small model as weights (hmm_small_model.hpp).
+template <class Real>
+struct HostChainModel {
+  const Real* trans;           ///< (from, to)
+  const Real* emit;            ///< (symbol, state)
+  const std::uint32_t* into;   ///< bit i of entry j: trans(i,j) is not 0
+  Real padding[chain_states];  ///< 1 for states that only pad the model, else 0
+  Real lowest_sum;             ///< a sum at least this large has lost next to nothing to underflow
+  Real lowest_value;           ///< the smallest normal number
+};
+
+/// The forward vector of one sequence, times 2^-exponent.
+template <class Real>
+struct alignas(most_register_bytes) HostChain {
+  Real value[chain_states];
+  std::int64_t exponent;
+  bool kept;  ///< no entry has lost anything to underflow
+};
+
+/// Takes chains some steps further, all from the same one.
+/// \param rows  for each chain, the row of emit of each of these steps
+template <class Real>
+using HostAdvance = void (*)(const HostChainModel<Real>& model, HostChain<Real>* const* chains,
+                             const std::int32_t* const* rows, int chain_count, std::int64_t first_step, int steps);
+
 struct HostKernels {
   const char* name;    ///< of the instruction set
   int register_bytes;  ///< of a SIMD register
@@ -61,6 +92,17 @@ struct HostKernels {
   HostAlignment<float> max_double_of_float;
   HostAlignment<double> linear_double;
   HostAlignment<double> max_double;
+
+  /// The chain of a small hidden Markov model, the states in SIMD lanes, for at most this many sequences at a time.
+  int floats_together;
+  int doubles_together;
+  HostAdvance<float> advance_floats;
+  HostAdvance<double> advance_doubles;
+
+  /// The rows of emission weights for symbols in memory: \p symbol_count, behind the last symbol, for those that are missing
+  /// (negative) or out of range; returns whether one is out of range.
+  bool (*emission_rows)(const void* symbols, IntegerType type, std::int64_t stride, int count,
+                        std::int64_t symbol_count, std::int32_t* rows);
 
   /// 2^x of one register, as the alignments compute it: for tests of its error.
   void (*exp2_of_floats)(const float* x, float* power);
