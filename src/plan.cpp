@@ -5,6 +5,7 @@
 #include <bellman/impl/hmm_log_likelihood.hpp>
 #include <bellman/impl/hmm_small_model.hpp>
 #include <bellman/impl/hmm_tables.hpp>
+#include <bellman/impl/host_kernels.hpp>
 #include <bellman/impl/masked_reduce.hpp>
 #include <bellman/impl/register_sweep.hpp>
 #include <bellman/impl/smith_waterman.hpp>
@@ -65,6 +66,7 @@ std::ostream& operator<<(std::ostream& stream, const HmmPlan& plan) {
 
 std::ostream& operator<<(std::ostream& stream, const MaskedReducePlan& plan) {
   if (plan.team_per_column) return stream << "a team of " << plan.team_threads << " threads per column";
+  if (plan.block > 1) return stream << "a thread per " << plan.block << " neighbouring columns";
   return stream << (plan.packs ? "a thread per pack of neighbouring columns" : "a thread per column");
 }
 
@@ -218,6 +220,14 @@ MaskedReducePlan plan_masked_reduce(const Backend& backend, std::size_t ranks, s
   MaskedReducePlan plan;
   plan.team_per_column = backend.max_team_threads > 1 && columns < 4096 && ranks > 256;
   plan.team_threads = plan.team_per_column ? 128 : 1;
+  if (backend.register_bytes > 0) {
+    // Long runs suit the prefetcher; but every thread should have one, down to a few cache lines.
+    constexpr std::size_t least = 64;
+    const std::size_t share = columns / static_cast<std::size_t>(backend.threads) / least * least;
+    plan.packs = false;
+    plan.block = static_cast<int>(std::clamp(share, least, static_cast<std::size_t>(most_columns_together)));
+    return plan;
+  }
   // With fewer columns than this, one each keeps more of a GPU busy.
   plan.packs = !plan.team_per_column && (backend.max_team_threads == 1 || columns >= 2048);
   return plan;

@@ -354,5 +354,46 @@ TEST(HostKernels, EmissionRowsOfEveryIntegerType) {
   }
 }
 
+/// Every kind of join at every length, by mask and without: exact, nothing of a cell that is not valid, nothing behind the last.
+template <class Real>
+void expect_joins(const impl::HostJoins<Real>& joins) {
+  for (int count = 0; count < 70; ++count) {
+    std::vector<Real> values(count + 1, static_cast<Real>(nan));
+    std::vector<std::uint8_t> mask(count + 1, 1);
+    std::vector<double> columns(count + 1, 0.5);
+    for (int k = 0; k < count; ++k) {
+      values[k] = static_cast<Real>(k % 7 == 6 ? nan : k % 11 == 5 ? -inf : k % 13 == 12 ? inf : (k * 37 % 19) - 9);
+      mask[k] = static_cast<std::uint8_t>(k % 3 == 0 ? 0 : k % 3 == 1 ? 1 : 200);
+      columns[k] = (k * 29 % 23) - 11;
+    }
+    const auto expect_join = [&](impl::HostJoin<Real> join, const auto& joined) {
+      for (const bool masks : {false, true}) {
+        auto got = columns;
+        join(got.data(), values.data(), masks ? mask.data() : nullptr, count);
+        for (int k = 0; k <= count; ++k) {
+          const bool is_valid = k < count && (!masks || mask[k] != 0);
+          const double expected = is_valid ? joined(columns[k], static_cast<double>(values[k])) : columns[k];
+          EXPECT_TRUE(near(got[k], expected, 0)) << k << " of " << count;
+        }
+      }
+    };
+    const auto either = [](bool takes_second, double a, double b) {
+      return std::isnan(a) || std::isnan(b) ? nan : takes_second ? b : a;
+    };
+    expect_join(joins.sum, [](double a, double b) { return a + b; });
+    expect_join(joins.min, [&](double a, double b) { return either(b < a, a, b); });
+    expect_join(joins.max, [&](double a, double b) { return either(b > a, a, b); });
+    expect_join(joins.count, [](double a, double) { return a + 1; });
+  }
+}
+
+TEST(HostKernels, JoinsAreExact) {
+  for (const HostKernels* kernels : kernels_of_machine()) {
+    SCOPED_TRACE(kernels->name);
+    expect_joins(kernels->joins_of_floats);
+    expect_joins(kernels->joins_of_doubles);
+  }
+}
+
 }  // namespace
 }  // namespace bellman

@@ -174,6 +174,20 @@ TEST(MaskedReducePlan, PacksWhereColumnsAreMany) {
   EXPECT_TRUE(impl::plan_masked_reduce(host, 4, 20).packs);
 }
 
+TEST(MaskedReducePlan, BlocksOfColumnsOnHosts) {
+  const auto plan = [](std::size_t ranks, std::size_t columns) {
+    return impl::plan_masked_reduce(host_with_registers, ranks, columns);
+  };
+  EXPECT_EQ(plan(8, 1 << 24).block, impl::most_columns_together);
+  EXPECT_EQ(plan(8, 1000).block, 448);  // two threads, whole cache lines
+  EXPECT_EQ(plan(100000, 20).block, 64);
+  for (const std::size_t columns : {1, 20, 5000}) {
+    EXPECT_FALSE(plan(8, columns).packs);
+    EXPECT_FALSE(plan(100000, columns).team_per_column);
+  }
+  EXPECT_EQ(impl::plan_masked_reduce(warps, 8, 1 << 24).block, 1);
+}
+
 TEST(Plans, CanBeAskedForAndPrinted) {
   const Kokkos::DefaultExecutionSpace exec;
   std::ostringstream text;

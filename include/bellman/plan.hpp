@@ -78,12 +78,13 @@ struct HmmPlan {
   std::size_t workspace_bytes;  ///< bytes of workspace that the caller provides
 };
 
-/// \brief Plan of a masked reduction: a thread per column, or per pack of neighbouring columns, or a team per column where
-/// there are few columns and many ranks.
+/// \brief Plan of a masked reduction: a thread per column, or per pack or block of neighbouring columns, or a team per column
+/// where there are few columns and many ranks.
 struct MaskedReducePlan {
   bool team_per_column;  ///< a team shares the ranks of one column
   int team_threads;      ///< threads of that team (1 for a thread per column)
   bool packs;            ///< a thread owns as many neighbours as one load takes, if rows are contiguous and aligned
+  int block = 1;         ///< hosts: neighbours that a thread owns, if rows are contiguous
 };
 
 const char* to_string(Rung rung);

@@ -8,6 +8,7 @@
 
 #include <bellman/impl/host_kernels.hpp>
 
+#include "column_joins.hpp"
 #include "pack.hpp"
 #include "pack_algebra.hpp"
 #include "pack_chain.hpp"
@@ -42,6 +43,8 @@ constexpr HostKernels make_kernels(const char* name) {
   kernels.advance_floats = advance_chains<float, chains_together<float>>;
   kernels.advance_doubles = advance_chains<double, chains_together<double>>;
   kernels.emission_rows = emission_rows;
+  kernels.joins_of_floats = make_joins<float>();
+  kernels.joins_of_doubles = make_joins<double>();
   kernels.exp2_of_floats = exp2_of_register<float>;
   kernels.exp2_of_doubles = exp2_of_register<double>;
   return kernels;

@@ -17,6 +17,8 @@ namespace bellman::impl {
 inline constexpr int most_register_bytes = 64;
 /// Floats that it holds.
 inline constexpr int most_lanes = most_register_bytes / sizeof(float);
+/// Neighbouring columns of a masked reduction that a thread takes at most: what it holds of them stays in the nearest cache.
+inline constexpr int most_columns_together = 1024;
 /// A row of the alignment kernels longer than this would not stay in a cache.
 inline constexpr std::size_t most_pack_columns = std::size_t{1} << 18;
 
@@ -79,6 +81,20 @@ template <class Real>
 using HostAdvance = void (*)(const HostChainModel<Real>& model, HostChain<Real>* const* chains,
                              const std::int32_t* const* rows, int chain_count, std::int64_t first_step, int steps);
 
+/// Joins a run of one rank's values with what neighbouring columns hold so far, in double. Cells that are not valid leave it
+/// as it is.
+/// \param mask  a byte per cell, not 0 where it is valid, or null: all are
+template <class Real>
+using HostJoin = void (*)(double* columns, const Real* values, const std::uint8_t* mask, std::int64_t count);
+
+template <class Real>
+struct HostJoins {
+  HostJoin<Real> sum;
+  HostJoin<Real> min;  ///< a NaN wins, here as below
+  HostJoin<Real> max;
+  HostJoin<Real> count;  ///< reads no values
+};
+
 struct HostKernels {
   const char* name;    ///< of the instruction set
   int register_bytes;  ///< of a SIMD register
@@ -103,6 +119,9 @@ struct HostKernels {
   /// (negative) or out of range; returns whether one is out of range.
   bool (*emission_rows)(const void* symbols, IntegerType type, std::int64_t stride, int count,
                         std::int64_t symbol_count, std::int32_t* rows);
+
+  HostJoins<float> joins_of_floats;
+  HostJoins<double> joins_of_doubles;
 
   /// 2^x of one register, as the alignments compute it: for tests of its error.
   void (*exp2_of_floats)(const float* x, float* power);
