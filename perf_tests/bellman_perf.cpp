@@ -53,9 +53,9 @@ Goals: a case with a `goal` is measured on the backend and in the type of its go
 beside what was measured, its floor and the ratio to the baseline. Metrics:
   time_us, cells/s, read_share, fma_share   of a call, or with in_graph: true of one in a CUDA graph; the shares are of the
               measured read rate (bytes that must be read alone) and rate of multiply-adds
-  submit_us   what the host needs to submit a call, above a raw launch of an empty kernel with 512 bytes of arguments: 100
+  submit_us   what the host needs to submit a call, above a raw launch of an empty kernel with 256 bytes of arguments: 100
               calls without a fence, in turns with as many raw launches, the medians of 15 rounds. A fence or an allocation
-              within the call fails the goal
+              within the call fails the goal. The raw launch itself is raw_submit_us in the JSON
   speed_up_per_core   the serial reference in double over a call on one thread, in turns, the median of 5 rounds
   scaling_at_2        time on one thread over twice that on two, in turns, the median of 5 rounds
 In the JSON: goal, goal_measured, goal_floor, and goal_met, which is 1 or 0. A goal whose backend is not in this build is not

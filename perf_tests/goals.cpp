@@ -111,6 +111,7 @@ Verdict judge(const Goal& goal, const Measured& measured, const Roofs& roofs) {
     default: {
       const auto type = type_of(goal);
       const auto seconds = goal.in_graph ? measured.graph_seconds : std::optional(measured.call_seconds);
+      if (!seconds) out.remark = "cannot be captured in a graph";
       if (seconds) out.measured = from_seconds(goal.metric, *seconds, measured, roofs, type);
       out.floor = from_seconds(goal.metric, floor_seconds(measured, roofs, type, goal.in_graph), measured, roofs, type);
     }

@@ -180,6 +180,7 @@ void Harness::time(const Subject& subject, benchmark::State& state) {
     state.counters["speed_up"] = subject.is_baseline ? 1.0 : times_.at(baseline).median() / seconds;
   }
   if (measured.graph_seconds) state.counters["graph_us"] = *measured.graph_seconds * 1e6;
+  if (measured.submission) state.counters["raw_submit_us"] = measured.submission->raw_seconds * 1e6;
   state.counters["floor_us"] = floor_seconds(measured, roofs, subject.type, measured.graph_seconds.has_value()) * 1e6;
   if (const Goal* goal = goal_of(subject)) {
     const auto verdict = judge(*goal, measured, roofs);
