@@ -18,11 +18,11 @@ struct JoinSum {
 };
 struct JoinMin {
   static constexpr double neutral = infinity<double>;
-  static double joined(double a, double b) { return (b < a) | (b != b) ? b : a; }
+  static double joined(double a, double b) { return ((b < a) | (b != b)) ? b : a; }
 };
 struct JoinMax {
   static constexpr double neutral = -infinity<double>;
-  static double joined(double a, double b) { return (b > a) | (b != b) ? b : a; }
+  static double joined(double a, double b) { return ((b > a) | (b != b)) ? b : a; }
 };
 
 template <class Join, class Real>
