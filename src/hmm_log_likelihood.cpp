@@ -144,7 +144,12 @@ struct SingleThread {
   KOKKOS_FUNCTION void team_barrier() const {}
 };
 
-/// What the two kernels for small models share (register_sweep.hpp): the team normalises the model into its scratch.
+/// The barrier of a thread that is its own team, as a function.
+struct NoBarrier {
+  KOKKOS_FUNCTION void operator()() const {}
+};
+
+/// What the kernels for small models share (register_sweep.hpp): the team normalises the model into its scratch.
 template <class ExecutionSpace, class Real>
 struct HmmSmallModel {
   HmmParameters<ExecutionSpace, Real> parameters;
@@ -338,7 +343,7 @@ struct HmmForwardInPacks : HmmSmallModel<ExecutionSpace, Real> {
   void operator()(const Team& team) const {
     std::byte* const memory = aligned(team_scratch(team, scratch_level, scratch_bytes), most_register_bytes);
     const SmallModel<Real> model(memory, this->parameters.symbols());
-    fill_small_model(this->parameters, model, 0, 1, [] {});
+    fill_small_model(this->parameters, model, 0, 1, NoBarrier());
     // Fewer at a time where there are not enough for all threads.
     const std::int64_t batch = this->sequences.batch();
     const std::int64_t share = (batch + team.league_size() - 1) / team.league_size();

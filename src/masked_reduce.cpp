@@ -93,7 +93,7 @@ bool has_packs(const View& view, std::size_t alignment) {
          row_bytes % alignment == 0;
 }
 
-/// The valid cells among neighbouring columns of one rank, for HostJoin.
+/// The valid cells among neighbouring columns of one rank: so many, perhaps with a mask.
 struct HostRun {
   const std::uint8_t* mask;
   std::int64_t count;
@@ -260,6 +260,7 @@ struct MaskedReduceBlocks {
   Valid valid;
   StridedView<Real*, ExecutionSpace> out;
   int block;
+  bool streams;
 
   bool is_possible() const { return values.stride(1) == 1 && out.stride(0) == 1 && valid.has_runs(); }
 
@@ -273,15 +274,30 @@ struct MaskedReduceBlocks {
     const HostJoins<Real>& joins = joins_of_type();
     std::fill_n(value, columns, Reducer::template neutral<double>());
     std::fill_n(count, columns, 0.0);
+    const auto join_all = [&](const HostCells<Real>* cells, int cell_ranks, std::int64_t cell_count) {
+      if constexpr (Reducer::uses_values) join(joins)(value, cells, cell_ranks, cell_count);
+      if constexpr (Reducer::uses_count) joins.count(count, cells, cell_ranks, cell_count);
+    };
+    // Ranks whose runs end early are joined alone, after those before them: the order of a column's sum stays.
+    HostCells<Real> cells[most_ranks_together];
+    int waiting = 0;
     for (std::int64_t rank = 0; rank < ranks; ++rank) {
       const HostRun run = valid.run(rank, first, columns);
-      const Real* const row = values.data() + rank * stride + first;
-      if constexpr (Reducer::uses_values) join(joins)(value, row, run.mask, run.count);
-      if constexpr (Reducer::uses_count) joins.count(count, row, run.mask, run.count);
+      const HostCells<Real> now{values.data() + rank * stride + first, run.mask};
+      if (run.count == columns) cells[waiting++] = now;
+      if (run.count < columns || waiting == most_ranks_together) {
+        join_all(cells, waiting, columns);
+        waiting = 0;
+      }
+      if (run.count < columns) join_all(&now, 1, run.count);
     }
-    for (std::int64_t c = 0; c < columns; ++c) {
-      out.data()[first + c] = static_cast<Real>(Reducer::result(value[c], static_cast<std::int64_t>(count[c])));
+    join_all(cells, waiting, columns);
+    if constexpr (Reducer::uses_count) {
+      for (std::int64_t c = 0; c < columns; ++c) {
+        value[c] = Reducer::result(value[c], static_cast<std::int64_t>(count[c]));
+      }
     }
+    joins.store(value, out.data() + first, columns, streams);
   }
 
  private:
@@ -307,7 +323,8 @@ void reduce_columns(const ExecutionSpace& exec, const StridedView<const Real**, 
   const MaskedReducePlan plan = plan_masked_reduce(backend_of(exec), values.extent(0), values.extent(1));
   using Index = Kokkos::IndexType<std::int64_t>;
   if constexpr (!has_warps<ExecutionSpace>()) {
-    const MaskedReduceBlocks<ExecutionSpace, Real, reduction, Valid> functor{values, valid, out, plan.block};
+    const MaskedReduceBlocks<ExecutionSpace, Real, reduction, Valid> functor{values, valid, out, plan.block,
+                                                                             plan.streams};
     if (functor.is_possible()) {
       static const std::string label = "bellman::masked_reduce::block";
       const std::int64_t blocks = (columns + plan.block - 1) / plan.block;

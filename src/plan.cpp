@@ -225,6 +225,9 @@ MaskedReducePlan plan_masked_reduce(const Backend& backend, std::size_t ranks, s
     constexpr std::size_t least = 64;
     const std::size_t share = columns / static_cast<std::size_t>(backend.threads) / least * least;
     plan.packs = false;
+    // Where the values alone fill a cache, results written through it would be read first, for nothing.
+    constexpr std::size_t cache_cells = std::size_t{1} << 22;
+    plan.streams = ranks > 0 && columns > cache_cells / ranks;
     plan.block = static_cast<int>(std::clamp(share, least, static_cast<std::size_t>(most_columns_together)));
     return plan;
   }

@@ -358,8 +358,8 @@ TEST(HostKernels, EmissionRowsOfEveryIntegerType) {
 template <class Real>
 void expect_joins(const impl::HostJoins<Real>& joins) {
   for (int count = 0; count < 70; ++count) {
-    std::vector<Real> values(count + 1, static_cast<Real>(nan));
-    std::vector<std::uint8_t> mask(count + 1, 1);
+    std::vector<Real> values(count + impl::most_ranks_together, static_cast<Real>(nan));
+    std::vector<std::uint8_t> mask(count + impl::most_ranks_together, 1);
     std::vector<double> columns(count + 1, 0.5);
     for (int k = 0; k < count; ++k) {
       values[k] = static_cast<Real>(k % 7 == 6 ? nan : k % 11 == 5 ? -inf : k % 13 == 12 ? inf : (k * 37 % 19) - 9);
@@ -368,12 +368,19 @@ void expect_joins(const impl::HostJoins<Real>& joins) {
     }
     const auto expect_join = [&](impl::HostJoin<Real> join, const auto& joined) {
       for (const bool masks : {false, true}) {
-        auto got = columns;
-        join(got.data(), values.data(), masks ? mask.data() : nullptr, count);
-        for (int k = 0; k <= count; ++k) {
-          const bool is_valid = k < count && (!masks || mask[k] != 0);
-          const double expected = is_valid ? joined(columns[k], static_cast<double>(values[k])) : columns[k];
-          EXPECT_TRUE(near(got[k], expected, 0)) << k << " of " << count;
+        for (int ranks = 0; ranks <= impl::most_ranks_together; ++ranks) {
+          // Each rank has the cells of the one before, moved by one; so what lies behind the last is not the same everywhere.
+          std::vector<impl::HostCells<Real>> cells;
+          for (int r = 0; r < ranks; ++r) cells.push_back({values.data() + r, masks ? mask.data() + r : nullptr});
+          auto got = columns, expected = columns;
+          join(got.data(), cells.data(), ranks, count);
+          for (int k = 0; k < count; ++k) {
+            for (int r = 0; r < ranks; ++r) {
+              if (masks && mask[k + r] == 0) continue;
+              expected[k] = joined(expected[k], static_cast<double>(values[k + r]));
+            }
+          }
+          for (int k = 0; k <= count; ++k) EXPECT_TRUE(near(got[k], expected[k], 0)) << k << " of " << count;
         }
       }
     };
@@ -384,6 +391,15 @@ void expect_joins(const impl::HostJoins<Real>& joins) {
     expect_join(joins.min, [&](double a, double b) { return either(b < a, a, b); });
     expect_join(joins.max, [&](double a, double b) { return either(b > a, a, b); });
     expect_join(joins.count, [](double a, double) { return a + 1; });
+    for (const bool streams : {false, true}) {
+      for (const int start : {0, 1}) {  // aligned or not
+        alignas(impl::most_register_bytes) Real out[72];
+        std::fill_n(out, 72, Real(99));
+        joins.store(columns.data(), out + start, count, streams);
+        for (int k = 0; k < count; ++k) EXPECT_EQ(out[start + k], static_cast<Real>(columns[k]));
+        EXPECT_EQ(out[start + count], 99);
+      }
+    }
   }
 }
 

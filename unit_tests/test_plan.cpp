@@ -180,8 +180,11 @@ TEST(MaskedReducePlan, BlocksOfColumnsOnHosts) {
   };
   EXPECT_EQ(plan(8, 1 << 24).block, impl::most_columns_together);
   EXPECT_EQ(plan(8, 1000).block, 448);  // two threads, whole cache lines
+  EXPECT_TRUE(plan(8, 1 << 24).streams);
+  EXPECT_FALSE(plan(8, 1000).streams);
   EXPECT_EQ(plan(100000, 20).block, 64);
-  for (const std::size_t columns : {1, 20, 5000}) {
+  for (const std::size_t columns : {0, 1, 20, 5000}) {
+    EXPECT_FALSE(plan(0, columns).streams);
     EXPECT_FALSE(plan(8, columns).packs);
     EXPECT_FALSE(plan(100000, columns).team_per_column);
   }

@@ -85,6 +85,7 @@ struct MaskedReducePlan {
   int team_threads;      ///< threads of that team (1 for a thread per column)
   bool packs;            ///< a thread owns as many neighbours as one load takes, if rows are contiguous and aligned
   int block = 1;         ///< hosts: neighbours that a thread owns, if rows are contiguous
+  bool streams = false;  ///< hosts: results are written past the caches
 };
 
 const char* to_string(Rung rung);

@@ -84,6 +84,26 @@ struct PackMath {
     return reinterpret_cast<Values>(reinterpret_cast<Bits>(x) & without_sign);
   }
 
+  /// Writes past the caches where the instruction set allows; \p memory is aligned to the pack.
+  static void stream(T* memory, Values values) {
+#if defined(__AVX512F__)
+    if constexpr (sizeof(Values) == 64) return _mm512_stream_si512((__m512i*)memory, (__m512i)values);
+#endif
+#if defined(__AVX2__)
+    if constexpr (sizeof(Values) == 32) return _mm256_stream_si256((__m256i*)memory, (__m256i)values);
+#endif
+#if defined(__SSE2__)
+    if constexpr (sizeof(Values) == 16) return _mm_stream_si128((__m128i*)memory, (__m128i)values);
+#endif
+    __builtin_memcpy(memory, &values, sizeof(values));
+  }
+  /// Others who are told so later see what was streamed.
+  static void end_streams() {
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+  }
+
   /// Whether any lane of a comparison holds.
   template <class Mask>
   static bool any(Mask mask) {

@@ -18,7 +18,9 @@ inline constexpr int most_register_bytes = 64;
 /// Floats that it holds.
 inline constexpr int most_lanes = most_register_bytes / sizeof(float);
 /// Neighbouring columns of a masked reduction that a thread takes at most: what it holds of them stays in the nearest cache.
-inline constexpr int most_columns_together = 1024;
+inline constexpr int most_columns_together = 512;
+/// Ranks that are joined at once: enough memory is then on its way at a time.
+inline constexpr int most_ranks_together = 4;
 /// A row of the alignment kernels longer than this would not stay in a cache.
 inline constexpr std::size_t most_pack_columns = std::size_t{1} << 18;
 
@@ -81,11 +83,17 @@ template <class Real>
 using HostAdvance = void (*)(const HostChainModel<Real>& model, HostChain<Real>* const* chains,
                              const std::int32_t* const* rows, int chain_count, std::int64_t first_step, int steps);
 
-/// Joins a run of one rank's values with what neighbouring columns hold so far, in double. Cells that are not valid leave it
-/// as it is.
-/// \param mask  a byte per cell, not 0 where it is valid, or null: all are
+/// Neighbouring cells of one rank.
 template <class Real>
-using HostJoin = void (*)(double* columns, const Real* values, const std::uint8_t* mask, std::int64_t count);
+struct HostCells {
+  const Real* values;
+  const std::uint8_t* mask;  ///< a byte per cell, not 0 where it is valid, or null: all are
+};
+
+/// Joins the cells of at most most_ranks_together ranks, in their order, with what their columns hold so far, in double. Cells
+/// that are not valid leave it as it is. Either all ranks have a mask or none.
+template <class Real>
+using HostJoin = void (*)(double* columns, const HostCells<Real>* ranks, int rank_count, std::int64_t count);
 
 template <class Real>
 struct HostJoins {
@@ -93,6 +101,10 @@ struct HostJoins {
   HostJoin<Real> min;  ///< a NaN wins, here as below
   HostJoin<Real> max;
   HostJoin<Real> count;  ///< reads no values
+
+  /// Rounds to Real.
+  /// \param streams  past the caches, which is quicker for what does not fit in them
+  void (*store)(const double* columns, Real* out, std::int64_t count, bool streams);
 };
 
 struct HostKernels {
