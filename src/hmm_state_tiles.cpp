@@ -16,13 +16,10 @@
 #include "instantiations.hpp"
 #include "launch.hpp"
 
-#ifndef TILE_TEAMS
-#define TILE_TEAMS 1
-#endif
 namespace bellman::impl {
 namespace {
 
-KOKKOS_FUNCTION std::byte* aligned_to_16(std::byte* memory) {
+[[maybe_unused]] KOKKOS_FUNCTION std::byte* aligned_to_16(std::byte* memory) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
   return memory + (alignment_slack - address % alignment_slack) % alignment_slack;
 }
@@ -77,6 +74,7 @@ struct HmmTileTeam {
   /// What the threads of a team share.
   struct Scratch {
     std::int64_t* longest;    ///< of the sequences
+    std::int64_t* shortest;   ///< of those that have a result here
     int* flags;               ///< of the model
     std::int64_t* lengths;    ///< 0 for a sequence that has no result here
     std::int64_t* exponents;  ///< of the scale of a sequence
@@ -84,18 +82,21 @@ struct HmmTileTeam {
     Real* weights;            ///< the transitions, if they are in scratch
     int* peaks;               ///< exponent of the largest element of a sequence
     int* lost;                ///< a sequence that is not certified
+    int* low;                 ///< a sequence whose products may underflow
     int* symbols;             ///< (step, sequence): rows of the emissions
 
     KOKKOS_FUNCTION Scratch(std::byte* memory, std::int64_t stride, int sequences, int pitch) {
       longest = reinterpret_cast<std::int64_t*>(memory);
-      flags = reinterpret_cast<int*>(longest + 1);
-      lengths = longest + 2;
+      shortest = longest + 1;
+      flags = reinterpret_cast<int*>(longest + 2);
+      lengths = longest + 4;
       exponents = lengths + sequences;
       vectors = reinterpret_cast<Real*>(exponents + sequences);
       weights = vectors + stride * pitch;
       peaks = reinterpret_cast<int*>(weights + (weights_in_scratch ? stride * stride : 0));
       lost = peaks + sequences;
-      symbols = lost + sequences;
+      low = lost + sequences;
+      symbols = low + sequences;
     }
   };
 
@@ -107,7 +108,7 @@ struct HmmTileTeam {
                           pitch());
     const std::int64_t first = (first_problem + team.league_rank()) * tile_sequences;
     prepare(team, scratch, first);
-    if (*scratch.flags != static_cast<int>(row_is_fine)) {
+    if ((*scratch.flags & ~row_is_wide) != row_is_fine) {
       for (int k = rank; k < tile_sequences && first + k < sequences.batch(); k += threads) {
         results.write(first + k, {});
       }
@@ -117,8 +118,8 @@ struct HmmTileTeam {
     const int across = stride / columns;
     const int column_member = rank % across;
     const int row_member = rank / across;
-    const Real lowest_sum = Arithmetic::lowest_sum(model.states);
     const std::int64_t longest = *scratch.longest;
+    const std::int64_t shortest = *scratch.shortest;
     for (std::int64_t t = 0; t < longest; ++t) {
       if (t % staged_symbols == 0) {
         fetch_symbols(team, scratch, first, t);
@@ -136,54 +137,16 @@ struct HmmTileTeam {
       } else {
         multiply(scratch, row_member, column_member, sums);
       }
-
-      unsigned alive = 0;
       const bool rescales = t % Arithmetic::rescale_period == 0 && t > 0;
-      BELLMAN_UNROLL
-      for (int i = 0; i < rows; ++i) {
-        const int k = place_in_tile<Real, rows>(row_member, i, tile_sequences);
-        const bool is_alive = t < scratch.lengths[k];
-        alive |= is_alive ? 1u << i : 0u;
-        Real emission[columns];
-        const int symbol = scratch.symbols[static_cast<int>(t % staged_symbols) * tile_sequences + k];
-        load_pieces(model.emit + symbol * model.stride, column_member, stride, emission);
-        Real scale = 1;
-        if (rescales) {
-          const int shift = Arithmetic::shift_of(scratch.peaks[k]);
-          scale = power_of_two<Real>(-shift);
-          if (is_alive && column_member == 0) scratch.exponents[k] += shift;
-        }
-        Real lowest = infinity<Real>();
-        Real values[columns];
-        BELLMAN_UNROLL
-        for (int j = 0; j < columns; ++j) {
-          values[j] = sums[i][j] * emission[j];
-          if (rescales) values[j] *= scale;
-          lowest = Kokkos::fmin(lowest, Kokkos::fmin(sums[i][j], values[j]));
-        }
-        if (is_alive && lowest < lowest_sum) {
-          BELLMAN_UNROLL
-          for (int j = 0; j < columns; ++j) {
-            const int state = place_in_tile<Real, columns>(column_member, j, stride);
-            const bool is_kept =
-                emission[j] == 0 || (values[j] >= Arithmetic::lowest_value() && (t == 0 || sums[i][j] >= lowest_sum)) ||
-                (t == 0 ? sums[i][j] == 0
-                        : Arithmetic::is_structural_zero(scratch.vectors + k, pitch(), model.trans + state,
-                                                         model.stride, model.states));
-            if (!is_kept) scratch.lost[k] = 1;
-          }
-        }
-        BELLMAN_UNROLL
-        for (int j = 0; j < columns; ++j) sums[i][j] = values[j];
-        // Set at period - 1, read at 0.
-        if (t % Arithmetic::rescale_period == 1 && column_member == 0) scratch.peaks[k] = Arithmetic::no_peak;
+      if (t < shortest && !rescales) {
+        finish_step<true, false>(team, scratch, row_member, column_member, t, sums);
+      } else if (t < shortest) {
+        finish_step<true, true>(team, scratch, row_member, column_member, t, sums);
+      } else if (!rescales) {
+        finish_step<false, false>(team, scratch, row_member, column_member, t, sums);
+      } else {
+        finish_step<false, true>(team, scratch, row_member, column_member, t, sums);
       }
-      team.team_barrier();  // everybody has read the vectors of the step before
-      store(scratch, row_member, column_member, alive, sums);
-      if (t % Arithmetic::rescale_period == Arithmetic::rescale_period - 1) {
-        note_peaks(scratch, row_member, alive, sums);
-      }
-      team.team_barrier();  // the vectors and peaks of this step are complete
     }
 
     for (int k = rank; k < tile_sequences && first + k < sequences.batch(); k += threads) {
@@ -193,8 +156,11 @@ struct HmmTileTeam {
 
  private:
   KOKKOS_FORCEINLINE_FUNCTION void prepare(const Team& team, const Scratch& scratch, std::int64_t first) const {
-    if (team.team_rank() == 0) *scratch.longest = *scratch.flags = 0;
-    team.team_barrier();  // both are clear
+    if (team.team_rank() == 0) {
+      *scratch.longest = *scratch.flags = 0;
+      *scratch.shortest = INT64_MAX;
+    }
+    team.team_barrier();  // these are clear
     if constexpr (weights_in_scratch) {
       constexpr int piece = 16 / sizeof(Real);
       using Pieces = Piece<Real, piece>;
@@ -213,7 +179,14 @@ struct HmmTileTeam {
       scratch.exponents[k] = 0;
       scratch.peaks[k] = Arithmetic::no_peak;
       scratch.lost[k] = is_real ? 0 : 1;
-      if (is_real) Kokkos::atomic_max(scratch.longest, length);
+      if (is_real) {
+        Kokkos::atomic_max(scratch.longest, length);
+        Kokkos::atomic_min(scratch.shortest, length);
+      }
+    }
+    team.team_barrier();  // the flags are complete
+    for (int k = team.team_rank(); k < tile_sequences; k += team.team_size()) {
+      scratch.low[k] = (*scratch.flags & row_is_wide) != 0 ? 1 : 0;
     }
     team.team_barrier();  // the scratch is complete
   }
@@ -289,46 +262,120 @@ struct HmmTileTeam {
     }
   }
 
-  /// Sequences that have ended keep their last vector.
-  KOKKOS_FORCEINLINE_FUNCTION void store(const Scratch& scratch, int row_member, int column_member, unsigned alive,
-                                         const Real (&values)[rows][columns]) const {
-    constexpr int piece = piece_size<Real, rows>;
-    constexpr unsigned all = (1u << piece) - 1;
+  /// Emits the symbols, tests what the step may have lost, and stores the vectors.
+  ///
+  /// \tparam all_alive  no sequence has ended; ended ones keep their last vector
+  template <bool all_alive, bool rescales>
+  KOKKOS_FORCEINLINE_FUNCTION void finish_step(const Team& team, const Scratch& scratch, int row_member,
+                                               int column_member, std::int64_t t, Real (&sums)[rows][columns]) const {
+    const int stride = static_cast<int>(model.stride);
+    const int* const symbols = scratch.symbols + static_cast<int>(t % staged_symbols) * tile_sequences;
+    unsigned alive = ~0u;
+    BELLMAN_UNROLL
+    for (int i = 0; i < rows; ++i) {
+      const int k = place_in_tile<Real, rows>(row_member, i, tile_sequences);
+      bool is_alive = true;
+      if constexpr (!all_alive) {
+        is_alive = t < scratch.lengths[k];
+        alive &= is_alive ? ~0u : ~(1u << i);
+      }
+      Real emission[columns];
+      load_pieces(model.emit + symbols[k] * model.stride, column_member, stride, emission);
+      Real lowest = infinity<Real>();
+      Real values[columns];
+      BELLMAN_UNROLL
+      for (int j = 0; j < columns; ++j) {
+        lowest = Kokkos::fmin(lowest, sums[i][j]);
+        values[j] = sums[i][j] * emission[j];
+      }
+      if constexpr (rescales) {
+        const int shift = Arithmetic::shift_of(scratch.peaks[k]);
+        BELLMAN_UNROLL
+        for (int j = 0; j < columns; ++j) values[j] *= power_of_two<Real>(-shift);
+        if (is_alive && column_member == 0) scratch.exponents[k] += shift;
+      }
+      Real lowest_value = infinity<Real>();
+      BELLMAN_UNROLL
+      for (int j = 0; j < columns; ++j) lowest_value = Kokkos::fmin(lowest_value, values[j]);
+      if (is_alive && Kokkos::fmin(lowest, lowest_value) < Arithmetic::low_value()) {
+        test(scratch, k, column_member, t, sums[i], emission, values);
+      }
+      BELLMAN_UNROLL
+      for (int j = 0; j < columns; ++j) sums[i][j] = values[j];
+    }
+    // Noted where the next step rescales, cleared where the last one has.
+    if (t % Arithmetic::rescale_period == 1 && column_member == 0) {
+      BELLMAN_UNROLL
+      for (int i = 0; i < rows; ++i) {
+        scratch.peaks[place_in_tile<Real, rows>(row_member, i, tile_sequences)] = Arithmetic::no_peak;
+      }
+    }
+    team.team_barrier();  // everybody has read the vectors of the step before
     BELLMAN_UNROLL
     for (int j = 0; j < columns; ++j) {
-      const int state = place_in_tile<Real, columns>(column_member, j, static_cast<int>(model.stride));
+      const int state = place_in_tile<Real, columns>(column_member, j, stride);
       Real* const vector = scratch.vectors + state * pitch();
+      constexpr int piece = piece_size<Real, rows>;
       BELLMAN_UNROLL
       for (int i = 0; i < rows; i += piece) {
         Real* const to = vector + place_in_tile<Real, rows>(row_member, i, tile_sequences);
-        const unsigned alive_here = alive >> i & all;
-        if (alive_here == all) {
+        if constexpr (all_alive) {
           Piece<Real, piece> stored;
           BELLMAN_UNROLL
-          for (int r = 0; r < piece; ++r) stored.value[r] = values[i + r][j];
+          for (int r = 0; r < piece; ++r) stored.value[r] = sums[i + r][j];
           *reinterpret_cast<Piece<Real, piece>*>(to) = stored;
-        } else if (alive_here != 0) {
+        } else {
           BELLMAN_UNROLL
           for (int r = 0; r < piece; ++r) {
-            if (alive_here >> r & 1u) to[r] = values[i + r][j];
+            if (alive >> (i + r) & 1u) to[r] = sums[i + r][j];
           }
         }
       }
     }
-  }
-
-  KOKKOS_FORCEINLINE_FUNCTION void note_peaks(const Scratch& scratch, int row_member, unsigned alive,
-                                              const Real (&values)[rows][columns]) const {
-    BELLMAN_UNROLL
-    for (int i = 0; i < rows; ++i) {
-      Real highest = 0;
+    if (t % Arithmetic::rescale_period == Arithmetic::rescale_period - 1) {
       BELLMAN_UNROLL
-      for (int j = 0; j < columns; ++j) highest = values[i][j] > highest ? values[i][j] : highest;
-      if (alive >> i & 1u) {
-        Kokkos::atomic_max(scratch.peaks + place_in_tile<Real, rows>(row_member, i, tile_sequences),
-                           exponent_of(highest));
+      for (int i = 0; i < rows; ++i) {
+        Real highest = 0;
+        BELLMAN_UNROLL
+        for (int j = 0; j < columns; ++j) highest = Kokkos::fmax(highest, sums[i][j]);
+        if (alive >> i & 1u) {
+          Kokkos::atomic_max(scratch.peaks + place_in_tile<Real, rows>(row_member, i, tile_sequences),
+                             exponent_of(highest));
+        }
       }
     }
+    team.team_barrier();  // the vectors and peaks of this step are complete
+  }
+
+  /// Of a row with small elements: whether all the same nothing was lost.
+  KOKKOS_FORCEINLINE_FUNCTION void test(const Scratch& scratch, int k, int column_member, std::int64_t t,
+                                        const Real (&sums)[columns], const Real (&emission)[columns],
+                                        const Real (&values)[columns]) const {
+    const Real lowest_sum = t == 0 ? Real(0) : Arithmetic::lowest_sum(model.states);
+    unsigned zeros = 0;
+    bool kept = true;
+    bool is_low = false;
+    BELLMAN_UNROLL
+    for (int j = 0; j < columns; ++j) {
+      if (emission[j] == 0) continue;
+      if (sums[j] == 0) {
+        zeros |= 1u << j;
+      } else {
+        is_low = is_low || values[j] < Arithmetic::low_value();
+        kept = kept && sums[j] >= lowest_sum && values[j] >= Arithmetic::lowest_value();
+      }
+    }
+    if (t > 0 && zeros != 0 && scratch.low[k] != 0) {
+      for (int j = 0; j < columns; ++j) {
+        const int state = place_in_tile<Real, columns>(column_member, j, static_cast<int>(model.stride));
+        if ((zeros >> j & 1u) && !Arithmetic::is_structural_zero(scratch.vectors + k, pitch(), model.trans + state,
+                                                                 model.stride, model.states)) {
+          kept = false;
+        }
+      }
+    }
+    if (is_low) scratch.low[k] = 1;
+    if (!kept) scratch.lost[k] = 1;
   }
 
   KOKKOS_FORCEINLINE_FUNCTION Judgement finish(const Scratch& scratch, int k) const {
@@ -373,6 +420,8 @@ struct StepMemory {
   }
   /// Sequences that are not certified.
   KOKKOS_FUNCTION int* lost() const { return rows(2, 0); }
+  /// Sequences whose products may underflow.
+  KOKKOS_FUNCTION int* low() const { return lost() + capacity; }
 
   KOKKOS_FUNCTION std::int64_t length(std::int64_t k) const { return steps(0)[k] + steps(1)[k]; }
 };
@@ -424,18 +473,24 @@ struct HmmFirstStep : HmmSteps<ExecutionSpace, Real> {
 
     const int row = this->row_of(direction, k, 0, is_real ? length : 0);
     bool is_lost = !is_real;
+    bool is_low = false;
+    for (std::int64_t r = team.team_rank(); r < model.rows(); r += team.team_size()) {
+      is_low = is_low || (model.flags[r] & row_is_wide) != 0;
+    }
     int highest = Arithmetic::no_peak;
     for (std::int64_t state = team.team_rank(); state < model.stride; state += team.team_size()) {
       const Real start = direction == 0 ? model.init[state] : Real(1);
       const Real emission = model.emit[(row < 0 ? model.symbols : row) * model.stride + state];
       const Real value = start * emission;
       is_lost = is_lost || !(start == 0 || emission == 0 || value >= Arithmetic::lowest_value());
+      is_low = is_low || (value != 0 && value < Arithmetic::low_value());
       memory.vectors(direction, 0)[state * memory.capacity + k] = value;
       highest = exponent_of(value) > highest ? exponent_of(value) : highest;
     }
     Kokkos::atomic_max(peak, highest);
     // Both directions may say so; the forward one clears the flag in the launch before.
     if (is_lost) memory.lost()[k] = 1;
+    if (is_low) memory.low()[k] = 1;
     team.team_barrier();  // the peak is complete
     if (team.team_rank() == 0) {
       memory.steps(direction)[k] = steps;
@@ -545,9 +600,15 @@ struct HmmStepTeam : HmmSteps<ExecutionSpace, Real> {
         const Real sum = totals[round];
         const Real emission = emissions[round];
         value = sum * emission * power_of_two<Real>(-Arithmetic::shift_of(shifts[round]));
-        if (sum < Arithmetic::lowest_sum(model.states) || value < Arithmetic::lowest_value()) {
-          const bool is_kept = emission == 0 || Arithmetic::is_structural_zero(previous + k, capacity, weights + state,
-                                                                               model.stride, model.states);
+        if (emission != 0 && Kokkos::fmin(sum, value) < Arithmetic::low_value()) {
+          bool is_kept = true;
+          if (sum != 0) {
+            is_kept = sum >= Arithmetic::lowest_sum(model.states) && value >= Arithmetic::lowest_value();
+            if (value < Arithmetic::low_value()) memory.low()[k] = 1;
+          } else if (memory.low()[k] != 0) {
+            is_kept =
+                Arithmetic::is_structural_zero(previous + k, capacity, weights + state, model.stride, model.states);
+          }
           if (!is_kept) memory.lost()[k] = 1;
         }
       } else {
@@ -728,7 +789,7 @@ struct HmmLastStep : HmmSteps<ExecutionSpace, Real> {
     if (Lanes::rank() != 0) return;
     Judgement judgement;
     const bool total_kept = meet == 0 || total >= TileArithmetic<double>::lowest_sum(this->model.states);
-    if (flags == row_is_fine && memory.lost()[k] == 0 && total_kept) {
+    if ((flags & ~row_is_wide) == row_is_fine && memory.lost()[k] == 0 && total_kept) {
       // The sum of a group, those of all groups, of the blocks, and the roundings of trans, emit and their product.
       constexpr int groups = HmmStepTeam<ExecutionSpace, Real>::groups;
       const std::int64_t blocks = (this->model.stride / groups + Arithmetic::longest_sum - 1) / Arithmetic::longest_sum;
@@ -743,8 +804,9 @@ struct HmmLastStep : HmmSteps<ExecutionSpace, Real> {
 
 /// Clears what both directions of the first step may set.
 struct ClearFlags {
-  int* flags;
-  KOKKOS_FUNCTION void operator()(std::int64_t k) const { flags[k] = 0; }
+  int* lost;
+  int* low;
+  KOKKOS_FUNCTION void operator()(std::int64_t k) const { lost[k] = low[k] = 0; }
 };
 
 template <class ExecutionSpace, class Real>
@@ -760,7 +822,7 @@ void sweep_by_steps(const ExecutionSpace& exec, const HmmPlan& plan, const Padde
     Kokkos::parallel_for(
         "bellman::hmm_log_likelihood::clear",
         Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>(exec, 0, tiles * step_tile),
-        ClearFlags{chunk_memory.lost()});
+        ClearFlags{chunk_memory.lost(), chunk_memory.low()});
     launch_teams("bellman::hmm_log_likelihood::first_step", exec,
                  HmmFirstStep<ExecutionSpace, Real>{base, sizeof(double)}, 2 * tiles * step_tile, 128, 1,
                  ScratchLevel::fast, sizeof(double));
@@ -782,13 +844,10 @@ void sweep_by_steps(const ExecutionSpace& exec, const HmmPlan& plan, const Padde
 template <int rows, int columns, bool weights_in_scratch, class ExecutionSpace, class Real>
 void sweep_by_tiles(const ExecutionSpace& exec, const HmmPlan& plan, const PaddedModel<Real>& model,
                     const HmmSequences& sequences, const TileResults<ExecutionSpace, Real>& results) {
-  constexpr unsigned most_threads = rows == 1 ? 0 : 256;
-  constexpr unsigned least_teams = rows == 1 ? 0 : TILE_TEAMS;
-  launch_teams<most_threads, least_teams>(
-      "bellman::hmm_log_likelihood::sweep", exec,
-      HmmTileTeam<ExecutionSpace, Real, rows, columns, weights_in_scratch>{
-          model, sequences, results, plan.tiles.sequences, plan.tiles.scratch_bytes},
-      plan.tiles.league_size, plan.tiles.team_threads, 1, ScratchLevel::fast, plan.tiles.scratch_bytes);
+  launch_teams("bellman::hmm_log_likelihood::sweep", exec,
+               HmmTileTeam<ExecutionSpace, Real, rows, columns, weights_in_scratch>{
+                   model, sequences, results, plan.tiles.sequences, plan.tiles.scratch_bytes},
+               plan.tiles.league_size, plan.tiles.team_threads, 1, ScratchLevel::fast, plan.tiles.scratch_bytes);
 }
 
 }  // namespace

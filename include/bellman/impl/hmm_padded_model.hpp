@@ -12,6 +12,7 @@
 #include <bellman/impl/floating_point.hpp>
 #include <bellman/impl/hmm_tables.hpp>
 #include <bellman/impl/lanes.hpp>
+#include <bellman/impl/state_tile.hpp>
 #include <cstddef>
 #include <cstdint>
 
@@ -111,6 +112,9 @@ KOKKOS_FUNCTION void fill_padded_row(const HmmParameters<ExecutionSpace, Real>& 
     const bool in_real = is_in_range(weight, Linear<Real>::lowest_exponent, Linear<Real>::highest_exponent);
     if (!in_double && !is_zero) flags |= row_is_out_of_range;
     if (!in_real && !is_zero) flags_in_real |= row_is_out_of_range;
+    if (is_trans && !is_zero && weight < power_of_two<double>(TileArithmetic<Real>::wide_exponent)) {
+      flags_in_real |= row_is_wide;
+    }
     weights[k] = in_double ? weight : 0;
     const Real stored = in_real ? static_cast<Real>(weight) : Real(0);
     const std::int64_t copies_of_k = k == states - 1 ? stride - states : 0;

@@ -30,10 +30,7 @@ inline constexpr std::size_t tables_bytes_in_workspace(std::size_t states, std::
 template <class Real>
 inline constexpr int large_tile_rows = 8;
 template <class Real>
-#ifndef TILE_COLUMNS
-#define TILE_COLUMNS 8
-#endif
-inline constexpr int large_tile_columns = sizeof(Real) == 4 ? TILE_COLUMNS : 4;
+inline constexpr int large_tile_columns = sizeof(Real) == 4 ? 8 : 4;
 
 inline constexpr int staged_symbols = 4;  ///< steps whose symbols a team fetches at a time
 
@@ -46,8 +43,8 @@ KOKKOS_FUNCTION constexpr int tile_pitch(std::size_t real_bytes, int sequences) 
 inline constexpr std::size_t tile_scratch_bytes(std::size_t real_bytes, std::size_t stride, int sequences,
                                                 bool with_weights) {
   const auto pitch = static_cast<std::size_t>(tile_pitch(real_bytes, sequences));
-  const std::size_t per_sequence = 2 * sizeof(std::int64_t) + (2 + staged_symbols) * sizeof(int);
-  return alignment_slack + 16 + 16 + stride * (pitch + (with_weights ? stride : 0)) * real_bytes +
+  const std::size_t per_sequence = 2 * sizeof(std::int64_t) + (3 + staged_symbols) * sizeof(int);
+  return alignment_slack + 32 + 16 + stride * (pitch + (with_weights ? stride : 0)) * real_bytes +
          static_cast<std::size_t>(sequences) * per_sequence;
 }
 

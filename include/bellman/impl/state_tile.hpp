@@ -68,10 +68,16 @@ struct TileArithmetic {
   static constexpr int rescale_period = 4;  ///< steps between two changes of the scale
   static constexpr int no_peak = -100000;   ///< exponent of a vector that is not known yet
 
+  /// While no element of a vector and no transition are so small without being 0, no product of theirs underflows.
+  static constexpr int low_exponent = is_float<Real> ? -70 : -500;
+  static constexpr int wide_exponent = is_float<Real> ? -50 : -400;
+
   /// A sum of the products of so many states that is at least this large has lost less than 2^-lost_bits of itself.
   KOKKOS_FUNCTION static Real lowest_sum(std::int64_t states) {
     return static_cast<Real>(states) * power_of_two<Real>(lowest_exponent + lost_bits);
   }
+  /// Elements at least this large need no look.
+  KOKKOS_FUNCTION static Real low_value() { return power_of_two<Real>(low_exponent); }
   KOKKOS_FUNCTION static Real lowest_value() { return power_of_two<Real>(lowest_exponent); }
 
   /// The power of two to divide by, from the exponent of the largest element.
