@@ -744,9 +744,9 @@ struct HmmStepTeam : HmmSteps<ExecutionSpace, Real> {
         BELLMAN_UNROLL
         for (int w = 0; w < step_warps; ++w) parts[w] = mine[w * round_size];
         BELLMAN_UNROLL
-        for (int distance = step_warps / 2; distance > 0; distance /= 2) {
+        for (int level = 1; level < step_warps; level *= 2) {
           BELLMAN_UNROLL
-          for (int w = 0; w < distance; ++w) parts[w] += parts[w + distance];
+          for (int w = 0; w < step_warps; w += 2 * level) parts[w] += parts[w + level];
         }
         totals[round] += parts[0];
       }

@@ -44,8 +44,9 @@ inline constexpr std::size_t tile_scratch_bytes(std::size_t real_bytes, std::siz
                                                 bool with_weights) {
   const auto pitch = static_cast<std::size_t>(tile_pitch(real_bytes, sequences));
   const std::size_t per_sequence = 2 * sizeof(std::int64_t) + (3 + staged_symbols) * sizeof(int);
-  return alignment_slack + 32 + 16 + stride * (pitch + (with_weights ? stride : 0)) * real_bytes +
-         static_cast<std::size_t>(sequences) * per_sequence;
+  const std::size_t bytes = alignment_slack + 32 + 16 + stride * (pitch + (with_weights ? stride : 0)) * real_bytes +
+                            static_cast<std::size_t>(sequences) * per_sequence;
+  return (bytes + 15) / 16 * 16;
 }
 
 /// Shape of the kernel that takes one step of many states: a team owns so many sequences and states.
