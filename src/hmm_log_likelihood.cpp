@@ -8,7 +8,9 @@
 #include <bellman/impl/host_kernels.hpp>
 #include <bellman/impl/lanes.hpp>
 #include <bellman/impl/register_sweep.hpp>
+#include <bellman/impl/state_tile.hpp>
 
+#include "hmm_state_tiles.hpp"
 #include "instantiations.hpp"
 #include "launch.hpp"
 
@@ -68,16 +70,15 @@ struct HmmForwardTeam {
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     const std::int64_t sequence = first_problem + team.league_rank();
-    const HmmResult result = evaluate(team, sequence);
+    const HmmResult result = evaluate(team, sequence, team_scratch(team, scratch_level, scratch_bytes));
     if (team.team_rank() == 0) results.write(sequence, result);
   }
 
-  KOKKOS_FUNCTION HmmResult evaluate(const Team& team, std::int64_t sequence) const {
+  KOKKOS_FUNCTION HmmResult evaluate(const Team& team, std::int64_t sequence, std::byte* vectors) const {
     const std::int64_t length = sequences.length(sequence);
     if (length < 0 || length > sequences.steps()) return {quiet_nan<double>(), Status::bad_length};
     if (length == 0) return {0, Status::empty};
 
-    std::byte* const vectors = team_scratch(team, scratch_level, scratch_bytes);
     const std::size_t states = parameters.states();
     std::byte* const model = workspace != nullptr ? workspace : vectors + HmmVectors<double>::bytes(states);
     Judgement judgement;
@@ -134,6 +135,33 @@ struct HmmForwardTeam {
         [&](std::int64_t t, int& any) { any |= sequences.symbols(sequence, t) >= symbols ? 1 : 0; },
         Kokkos::BOr<int>(found));
     return found != 0;
+  }
+};
+
+/// Teams take the sequences that a sweep by tiles or by steps has marked as uncertified further up the ladder.
+template <class ExecutionSpace, class Real>
+struct HmmClimbTeam : HmmForwardTeam<ExecutionSpace, Real> {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const std::int64_t batch = this->sequences.batch();
+    const std::int64_t first = batch * team.league_rank() / team.league_size();
+    const std::int64_t last = batch * (team.league_rank() + 1) / team.league_size();
+    const auto is_marked = [&](std::int64_t sequence) {
+      return is_uncertified<Real>(this->results.log_likelihood(sequence));
+    };
+    int marked = 0;
+    Kokkos::parallel_reduce(
+        Kokkos::TeamThreadRange(team, first, last),
+        [&](std::int64_t sequence, int& any) { any |= is_marked(sequence) ? 1 : 0; }, Kokkos::BOr<int>(marked));
+    if (marked == 0) return;
+    std::byte* const vectors = team_scratch(team, this->scratch_level, this->scratch_bytes);
+    for (std::int64_t sequence = first; sequence < last; ++sequence) {
+      if (!is_marked(sequence)) continue;
+      const HmmResult result = this->evaluate(team, sequence, vectors);
+      team.team_barrier();  // everybody has seen the mark, and is done with the scratch
+      if (team.team_rank() == 0) this->results.write(sequence, result);
+    }
   }
 };
 
@@ -498,6 +526,20 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,
                         const StridedView<std::byte*, ExecutionSpace>& workspace) {
   const ProfilingRegion region("bellman::hmm_log_likelihood");
   if (sequences.batch() == 0) return;
+  static const std::string label = "bellman::hmm_log_likelihood::sweep";
+  const HmmResults<ExecutionSpace, Real> results{log_likelihood, statuses};
+  if (plan.sweep == HmmSweep::tiles || plan.sweep == HmmSweep::steps) {
+    if constexpr (has_warps<ExecutionSpace>()) {
+      std::byte* const memory = aligned(workspace.data());
+      sweep_state_tiles<ExecutionSpace, Real>(exec, plan, parameters, sequences, log_likelihood, statuses, memory);
+      static const std::string climb_label = "bellman::hmm_log_likelihood::climb";
+      launch_teams(climb_label, exec,
+                   HmmClimbTeam<ExecutionSpace, Real>{{parameters, sequences, results, Rung::linear_double,
+                                                       plan.scratch_level, plan.scratch_bytes, memory}},
+                   plan.league_size, plan.team_threads, 1, plan.scratch_level, plan.scratch_bytes);
+    }
+    return;
+  }
   std::byte* model = nullptr;
   if (plan.workspace_bytes > 0) {
     model = aligned(workspace.data());
@@ -506,8 +548,6 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,
     Kokkos::parallel_for("bellman::hmm_log_likelihood::normalise", Rows(exec, 0, 1 + 2 * parameters.states()),
                          HmmNormaliseRow<ExecutionSpace, Real>{parameters, tables});
   }
-  static const std::string label = "bellman::hmm_log_likelihood::sweep";
-  const HmmResults<ExecutionSpace, Real> results{log_likelihood, statuses};
   const HmmSmallModel<ExecutionSpace, Real> small{parameters, sequences, results};
   if (plan.sweep == HmmSweep::packs) {
     if constexpr (!has_warps<ExecutionSpace>()) {

@@ -5,6 +5,7 @@
 #include <bellman/impl/hmm_log_likelihood.hpp>
 #include <bellman/impl/hmm_small_model.hpp>
 #include <bellman/impl/hmm_tables.hpp>
+#include <bellman/impl/hmm_tile_sizes.hpp>
 #include <bellman/impl/host_kernels.hpp>
 #include <bellman/impl/masked_reduce.hpp>
 #include <bellman/impl/register_sweep.hpp>
@@ -44,6 +45,8 @@ const char* to_string(HmmSweep sweep) {
     case HmmSweep::lanes: return "a lane per state";
     case HmmSweep::packs: return "a SIMD lane per state";
     case HmmSweep::chain: return "states shared by a team";
+    case HmmSweep::tiles: return "tiles of sequences and states";
+    case HmmSweep::steps: return "a launch per step";
   }
   return "unknown sweep";
 }
@@ -58,10 +61,18 @@ std::ostream& operator<<(std::ostream& stream, const AlignmentPlan& plan) {
 }
 
 std::ostream& operator<<(std::ostream& stream, const HmmPlan& plan) {
-  return stream << to_string(plan.first) << " up to " << to_string(plan.last) << ", " << to_string(plan.sweep) << ", "
-                << plan.league_size << " teams of " << plan.team_threads << " threads, model in "
-                << (plan.model_in_scratch ? "scratch" : "the workspace") << ", " << plan.scratch_bytes << " bytes of "
-                << to_string(plan.scratch_level) << " scratch, " << plan.workspace_bytes << " bytes of workspace";
+  stream << to_string(plan.first) << " up to " << to_string(plan.last) << ", " << to_string(plan.sweep) << ", "
+         << plan.league_size << " teams of " << plan.team_threads << " threads, model in "
+         << (plan.model_in_scratch ? "scratch" : "the workspace") << ", " << plan.scratch_bytes << " bytes of "
+         << to_string(plan.scratch_level) << " scratch, " << plan.workspace_bytes << " bytes of workspace";
+  if (plan.sweep == HmmSweep::tiles || plan.sweep == HmmSweep::steps) {
+    stream << "; " << plan.tiles.sequences << " sequences together";
+  }
+  if (plan.sweep == HmmSweep::tiles) {
+    stream << ", " << plan.tiles.league_size << " teams of " << plan.tiles.team_threads << " threads, "
+           << plan.tiles.scratch_bytes << " bytes of scratch";
+  }
+  return stream;
 }
 
 std::ostream& operator<<(std::ostream& stream, const MaskedReducePlan& plan) {
@@ -188,6 +199,53 @@ HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch
   return plan;
 }
 
+/// The sweeps of many states on GPUs. All shapes of a tile add up in the same order: the batch may choose.
+template <class Real>
+void plan_state_tiles(const Backend& backend, std::size_t batch, std::size_t states, std::size_t symbols,
+                      HmmPlan& plan) {
+  const std::size_t stride = padded_states(states);
+  const bool by_steps = states > most_states_of_a_tile;
+  plan.sweep = by_steps ? HmmSweep::steps : HmmSweep::tiles;
+  plan.first = is_float<Real> ? Rung::linear_float : Rung::linear_double;
+  plan.model_in_scratch = false;
+  plan.scratch_bytes = HmmVectors<double>::bytes(states);
+  plan.scratch_level = level_for(backend, plan.scratch_bytes);
+  // A climb is rare: its teams look after several sequences where there are many.
+  plan.league_size = static_cast<std::int64_t>(batch < 1024 ? batch : std::max<std::size_t>(1024, batch / 64));
+  plan.workspace_bytes = alignment_slack + tables_bytes_in_workspace(states, symbols) +
+                         PaddedModel<Real>::bytes(states, stride, symbols, by_steps);
+  if (by_steps) {
+    const std::size_t sequences = step_tile * std::clamp<std::size_t>(8192 / stride, 4, 32);
+    plan.tiles.sequences = static_cast<int>(sequences);
+    plan.workspace_bytes += step_memory_bytes(sizeof(Real), stride, sequences);
+    return;
+  }
+  const auto scratch_of = [&](int sequences, bool with_weights) {
+    return tile_scratch_bytes(sizeof(Real), stride, sequences, with_weights);
+  };
+  // Below this many outputs a step, a thread for each of them is quicker.
+  if (batch * stride < 300000) {
+    plan.tiles.sequences = 1;
+    plan.tiles.team_threads = static_cast<int>(stride);
+  } else {
+    // As many sequences as keep most lanes of a team's warps busy, and not more.
+    double best = 0;
+    for (const int sequences : {8, 16, 32, 64, 128, 256}) {
+      const int threads = sequences / large_tile_rows<Real> * (static_cast<int>(stride) / large_tile_columns<Real>);
+      if (scratch_of(sequences, false) > backend.fast_scratch_bytes || threads > 256) continue;
+      const double busy = threads / ((threads + 31) / 32 * 32.0);
+      if (busy > best + 0.01 || (threads <= 64 && busy >= best)) {
+        best = busy;
+        plan.tiles.sequences = sequences;
+        plan.tiles.team_threads = threads;
+      }
+    }
+    plan.tiles.weights_in_scratch = scratch_of(plan.tiles.sequences, true) <= backend.fast_scratch_bytes;
+  }
+  plan.tiles.league_size = (static_cast<std::int64_t>(batch) + plan.tiles.sequences - 1) / plan.tiles.sequences;
+  plan.tiles.scratch_bytes = scratch_of(plan.tiles.sequences, plan.tiles.weights_in_scratch);
+}
+
 }  // namespace
 
 HmmPlan plan_hmm_log_likelihood(const Backend& backend, bool is_double, std::size_t batch, std::size_t states,
@@ -213,6 +271,13 @@ HmmPlan plan_hmm_log_likelihood(const Backend& backend, bool is_double, std::siz
   plan.scratch_bytes = vectors + (plan.model_in_scratch ? model : 0);
   plan.scratch_level = level_for(backend, plan.scratch_bytes);
   plan.workspace_bytes = plan.model_in_scratch ? 0 : model + alignment_slack;
+  if (backend.lanes > 1 && states > small_states) {
+    if (is_double) {
+      plan_state_tiles<double>(backend, batch, states, symbols, plan);
+    } else {
+      plan_state_tiles<float>(backend, batch, states, symbols, plan);
+    }
+  }
   return plan;
 }
 

@@ -446,6 +446,7 @@ TYPED_TEST(HmmLogLikelihoodContiguous, HostileModels) {
   for (const Row& row : rows) {
     expect_reference<TypeParam>(row.model, row.batch);
     expect_reference<TypeParam>(padded(row.model, 20), row.batch);
+    if (row.batch.steps <= 31) expect_reference<TypeParam>(padded(row.model, 260), row.batch);
   }
 }
 
@@ -465,6 +466,85 @@ TYPED_TEST(HmmLogLikelihoodContiguous, LargeModels) {
     expect_reference<TypeParam>(random_model(states, 11, states), {3, 20, uniform_integers(60, 39, -1, 10)});
   }
   expect_reference<TypeParam>(random_model(4, 5000, 40), {3, 20, uniform_integers(60, 41, 0, 4999)});
+}
+
+/// Models on both sides of every border between sweeps and tiles, with sequences that end at different steps and symbols that
+/// are missing.
+TYPED_TEST(HmmLogLikelihoodContiguous, ManyStates) {
+  for (const std::size_t states : {17, 33, 48, 64, 65, 96, 100, 256, 257, 352}) {
+    for (const std::size_t steps : {1, 2, 3, 22}) {
+      const Batch batch{7, steps, uniform_integers(7 * steps, states + steps, -1, 12),
+                        uniform_integers(7, states + steps + 1, 0, static_cast<std::int64_t>(steps))};
+      expect_reference<TypeParam>(random_model(states, 13, 10 * states), batch);
+    }
+  }
+}
+
+/// More states than are summed up at once.
+TYPED_TEST(HmmLogLikelihoodContiguous, ThousandsOfStates) {
+  expect_reference<TypeParam>(random_model(1100, 5, 50), {2, 6, uniform_integers(12, 51, 0, 4)});
+}
+
+/// Each sequence has its own status, in every sweep of many states.
+TYPED_TEST(HmmLogLikelihoodContiguous, StatusesOfManyStates) {
+  const std::size_t steps = 6;
+  for (const std::size_t states : {20, 300}) {
+    auto symbols = uniform_integers(8 * steps, 52, 0, 3);
+    symbols[2 * steps + 5] = symbols[3 * steps + 2] = symbols[7 * steps] = 4;
+    const Symbols lengths{6, -1, 5, 6, 0, 7, 1, 6};
+    Model model = random_model(states, 4, 53);
+    const auto got = evaluate<TypeParam>(model, {8, steps, symbols, lengths});
+    const std::vector<Status> expected{Status::ok,    Status::bad_length, Status::ok, Status::bad_symbol,
+                                       Status::empty, Status::bad_length, Status::ok, Status::bad_symbol};
+    EXPECT_EQ(got.status, expected) << "S " << states;
+    const Batch valid{8, steps, symbols, Symbols{6, 0, 5, 0, 0, 0, 1, 0}};
+    for (const std::size_t b : {0, 2, 6}) {
+      const double value = expected_value<typename TypeParam::Real>(model, valid, b);
+      EXPECT_TRUE(near(got.value[b], value, log_likelihood_error_bound<typename TypeParam::Real>(value)));
+    }
+    for (const std::size_t b : {1, 3, 5, 7}) EXPECT_TRUE(std::isnan(got.value[b]));
+    EXPECT_EQ(got.value[4], 0);
+
+    model.log_emit[2] = nan;
+    const auto with_nan = evaluate<TypeParam>(model, {8, steps, symbols, lengths});
+    EXPECT_EQ(with_nan.status[0], Status::not_a_number);
+    EXPECT_TRUE(std::isnan(with_nan.value[0]));
+    EXPECT_EQ(with_nan.status[4], Status::empty);
+  }
+}
+
+/// Sequences that share a tile or a chunk with few others and with many, and that climb while others do not.
+TYPED_TEST(HmmLogLikelihoodContiguous, ManyStatesDoNotDependOnTheSizeOfTheBatch) {
+  struct Row {
+    std::size_t states;
+    std::size_t many;  // more than fill a tile, or a chunk of sequences
+    std::size_t steps;
+    double scale;
+  };
+  for (const Row& row : std::vector<Row>{{20, 13001, 1, 1},
+                                         {20, 13001, 11, 1},
+                                         {20, 13001, 3, 40},
+                                         {64, 4801, 5, 1},
+                                         {96, 3201, 4, 8},
+                                         {257, 1001, 2, 1},
+                                         {257, 1001, 5, 10}}) {
+    const Model model = random_model(row.states, 7, 54, row.scale);
+    const auto symbols = uniform_integers(5 * row.steps, 55, -1, 6);
+    const Symbols lengths = uniform_integers(5, 56, 0, static_cast<std::int64_t>(row.steps));
+    Symbols repeated, repeated_lengths;
+    for (std::size_t b = 0; b < row.many; ++b) {
+      const auto begin = symbols.begin() + static_cast<std::ptrdiff_t>(b % 5 * row.steps);
+      repeated.insert(repeated.end(), begin, begin + static_cast<std::ptrdiff_t>(row.steps));
+      repeated_lengths.push_back(lengths[b % 5]);
+    }
+    const auto few = evaluate<TypeParam>(model, {5, row.steps, symbols, lengths});
+    const auto large = evaluate<TypeParam>(model, {row.many, row.steps, repeated, repeated_lengths});
+    std::size_t differing = 0;
+    for (std::size_t b = 0; b < row.many; ++b) {
+      differing += large.value[b] != few.value[b % 5] || large.status[b] != few.status[b % 5];
+    }
+    EXPECT_EQ(differing, 0u) << "S " << row.states << ", T " << row.steps << ", scale " << row.scale;
+  }
 }
 
 TYPED_TEST(HmmLogLikelihoodContiguous, LongSequences) {

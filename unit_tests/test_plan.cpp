@@ -146,18 +146,41 @@ TEST(HmmPlan, StatesInRegistersOnHosts) {
 }
 
 TEST(HmmPlan, LargeModelsAreSharedByATeam) {
-  const HmmPlan middle = impl::plan_hmm_log_likelihood(warps, false, 64, 17, 64, 128);
-  EXPECT_EQ(middle.sweep, HmmSweep::chain);
-  EXPECT_TRUE(middle.model_in_scratch);
-  EXPECT_EQ(middle.team_threads, 32);
   // Few states, but more symbols than fast scratch holds.
   EXPECT_EQ(impl::plan_hmm_log_likelihood(warps, false, 64, 16, 5000, 128).sweep, HmmSweep::chain);
-  const HmmPlan large = impl::plan_hmm_log_likelihood(warps, false, 64, 500, 100, 128);
+  const HmmPlan middle = impl::plan_hmm_log_likelihood(host, false, 64, 17, 64, 128);
+  EXPECT_EQ(middle.sweep, HmmSweep::chain);
+  EXPECT_TRUE(middle.model_in_scratch);
+  const HmmPlan large = impl::plan_hmm_log_likelihood(host, false, 64, 500, 100, 128);
+  EXPECT_EQ(large.sweep, HmmSweep::chain);
   EXPECT_FALSE(large.model_in_scratch);
   EXPECT_EQ(large.first, Rung::linear_double);
   EXPECT_GE(large.workspace_bytes, (500u + 500u * 500u + 500u * 100u + 1001u) * sizeof(double));
-  EXPECT_EQ(large.team_threads, 256);
-  EXPECT_EQ(impl::plan_hmm_log_likelihood(host, false, 64, 500, 100, 128).team_threads, 1);
+  EXPECT_EQ(large.team_threads, 1);
+}
+
+TEST(HmmPlan, ManyStatesAreSweptByTiles) {
+  for (const bool is_double : {false, true}) {
+    for (const std::size_t states : {17, 33, 64, 96, 100, 255, 256}) {
+      const HmmPlan few = impl::plan_hmm_log_likelihood(warps, is_double, 8, states, 64, 128);
+      const HmmPlan many = impl::plan_hmm_log_likelihood(warps, is_double, 65536, states, 64, 128);
+      EXPECT_EQ(few.tiles.sequences, 1) << few;
+      EXPECT_GE(many.tiles.sequences, 8) << many;
+      for (const HmmPlan& plan : {few, many}) {
+        EXPECT_EQ(plan.sweep, HmmSweep::tiles) << plan;
+        EXPECT_EQ(plan.first, is_double ? Rung::linear_double : Rung::linear_float) << plan;
+        EXPECT_LE(plan.tiles.scratch_bytes, warps.fast_scratch_bytes) << plan;
+        EXPECT_GT(plan.tiles.team_threads, 0) << plan;
+        EXPECT_LE(plan.tiles.team_threads, 256) << plan;
+      }
+      EXPECT_EQ(few.workspace_bytes, many.workspace_bytes);
+    }
+    const HmmPlan few = impl::plan_hmm_log_likelihood(warps, is_double, 8, 257, 64, 128);
+    const HmmPlan many = impl::plan_hmm_log_likelihood(warps, is_double, 65536, 257, 64, 128);
+    EXPECT_EQ(few.sweep, HmmSweep::steps) << few;
+    EXPECT_EQ(few.workspace_bytes, many.workspace_bytes);
+    EXPECT_EQ(few.tiles.sequences, many.tiles.sequences);
+  }
 }
 
 TEST(MaskedReducePlan, TeamsWhereColumnsAreFew) {

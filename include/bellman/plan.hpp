@@ -56,16 +56,28 @@ struct AlignmentPlan {
   int problems_per_thread;     ///< packs: problems side by side, one a SIMD lane
 };
 
-/// \brief Who holds the states of a hidden Markov model. The first two round alike: which of them is chosen does not show. Hosts
-/// have the third for all models of a size.
+/// \brief Who holds the states of a hidden Markov model. The first two round alike: which of them is chosen does not show.
+/// Among the others the number of states decides, and whether the backend is a host.
 enum class HmmSweep : std::uint8_t {
   registers,  ///< few states, many sequences: a thread per sequence, the states in its registers, from both ends
   lanes,      ///< few states, few sequences: a team per sequence, a lane per state, from both ends at once
   packs,      ///< few states, hosts: a thread takes a few sequences at a time, a state per SIMD lane
-  chain       ///< any number of states: a team per sequence, whose threads share the states, one barrier a step
+  chain,      ///< any number of states: a team per sequence, whose threads share the states, one barrier a step
+  tiles,      ///< up to hundreds of states, on GPUs: a team owns some sequences, each thread a tile of sequences x states
+  steps       ///< more states, on GPUs: a launch per step from both ends at once, a team per tile of sequences x states
 };
 
-/// \brief Plan of an HMM log-likelihood.
+/// \brief Sizes of the sweeps by tiles and by steps. How many sequences share a team does not show.
+struct HmmTiles {
+  int sequences;              ///< tiles: sequences of a team; steps: sequences that are swept together
+  std::int64_t league_size;   ///< tiles: number of teams
+  int team_threads;           ///< tiles: threads of a team
+  bool weights_in_scratch;    ///< tiles: the transitions lie in scratch as well; else each team reads the workspace
+  std::size_t scratch_bytes;  ///< tiles: bytes of fast scratch per team
+};
+
+/// \brief Plan of an HMM log-likelihood. With the sweeps by tiles and by steps, league, team and scratch are those of the
+/// launch that takes what they cannot certify further up.
 struct HmmPlan {
   Rung first;                   ///< rung that every sequence starts on
   Rung last;                    ///< rung that always succeeds
@@ -76,6 +88,7 @@ struct HmmPlan {
   ScratchLevel scratch_level;   ///< where the alpha vectors and a small model live
   std::size_t scratch_bytes;    ///< bytes of it per team
   std::size_t workspace_bytes;  ///< bytes of workspace that the caller provides
+  HmmTiles tiles;               ///< for the sweeps by tiles and by steps
 };
 
 /// \brief Plan of a masked reduction: a thread per column, or per pack or block of neighbouring columns, or a team per column

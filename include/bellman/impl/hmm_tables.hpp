@@ -20,8 +20,10 @@ inline constexpr std::size_t alignment_slack = 16;
 /// What a row of the model holds that a rung must know of.
 enum RowFlags : std::uint32_t {
   row_is_fine = 0,
-  row_has_nan = 1,         ///< a NaN or +inf logit
-  row_is_out_of_range = 2  ///< a probability that is not 0 but below the normal numbers, or a density above the trusted
+  row_has_nan = 1,  ///< a NaN or +inf logit
+  row_is_out_of_range =
+      2,           ///< a probability that is not 0 but below the normal numbers, or a density above the trusted
+  row_is_wide = 4  ///< a transition that is not 0 but below TileArithmetic::wide_exponent: for tiled sweeps alone
 };
 
 /// The model as weights e^(log-probability) in Real, with what normalises each row. Row 0 is init, rows 1..S are trans, rows
