@@ -15,10 +15,11 @@
 namespace bellman::impl {
 
 /// Runs a team functor once per problem. Functor::first_problem is added to the league rank: a league holds an int, a batch
-/// may be larger.
+/// may be larger. \p large_bytes of large scratch come beside fast scratch.
 template <class ExecutionSpace, class Functor>
 void launch_teams(const std::string& label, const ExecutionSpace& exec, Functor functor, std::int64_t problems,
-                  int team_threads, int lanes, ScratchLevel scratch_level, std::size_t scratch_bytes) {
+                  int team_threads, int lanes, ScratchLevel scratch_level, std::size_t scratch_bytes,
+                  std::size_t large_bytes = 0) {
   constexpr std::int64_t largest_league = std::numeric_limits<int>::max();
   for (std::int64_t first = 0; first < problems; first += largest_league) {
     functor.first_problem = first;
@@ -27,7 +28,8 @@ void launch_teams(const std::string& label, const ExecutionSpace& exec, Functor 
     policy.set_scratch_size(static_cast<int>(scratch_level), Kokkos::PerTeam(scratch_bytes));
     // Kokkos 4.6 allocates anew for each team launch that wants no large scratch; some of it is kept between launches.
     if (has_warps<ExecutionSpace>() && scratch_level == ScratchLevel::fast) {
-      policy.set_scratch_size(static_cast<int>(ScratchLevel::large), Kokkos::PerTeam(sizeof(double)));
+      policy.set_scratch_size(static_cast<int>(ScratchLevel::large),
+                              Kokkos::PerTeam(std::max(large_bytes, sizeof(double))));
     }
     Kokkos::parallel_for(label, policy, functor);
   }

@@ -102,24 +102,33 @@ AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::s
   const auto lanes = static_cast<std::size_t>(backend.lanes);
 
   const Rung best = is_double ? Rung::linear_double : Rung::linear_mixed;
-  const bool is_small = rows <= static_cast<std::size_t>(small_tiles.lanes * small_tiles.rows_per_lane);
-  const TileShape& shape = is_small ? small_tiles : large_tiles;
-  const std::size_t ring_bytes = shape.stages * (4 * lanes * shape.rows_per_lane * 16) + alignment_slack;
-  const std::size_t between_bytes = is_small ? 0 : lanes / shape.lanes * columns * sizeof(double);
+  const auto use_shape = [&](auto shape) {
+    using Shape = decltype(shape);
+    // 48 KB of shared memory a team, less what Kokkos needs of it.
+    constexpr std::size_t most_bytes = 48 * 1024 - 256;
+    const bool is_one_strip = rows <= static_cast<std::size_t>(Shape::strip_rows);
+    const std::size_t chunk_columns = Shape::chunk_tiles * 16 / (is_double ? sizeof(double) : sizeof(float));
+    const std::size_t row = std::max((columns + chunk_columns - 1) / chunk_columns * chunk_columns, lanes * 4);
+    plan.lanes = Shape::lanes;
+    plan.rows_per_lane = Shape::rows_per_lane;
+    const std::size_t behind = (Shape::lanes - 1) * chunk_columns / Shape::chunk_tiles;
+    plan.scratch_bytes = Shape::ring_bytes + alignment_slack +
+                         (is_one_strip ? 0 : lanes / std::size_t{Shape::lanes} * (row - behind) * sizeof(double));
+    return plan.scratch_bytes <= most_bytes;
+  };
+  const bool is_few = rows <= most_rows_few && plan.first != Rung::linear_mixed;
+  const bool is_tall = rows >= least_rows_tall && plan.first == Rung::linear_mixed;
   if (lanes == 32 && is_aligned && rows > 0 && columns > 0 && plan.first <= best &&
-      ring_bytes + between_bytes <= backend.fast_scratch_bytes) {
+      ((is_few && use_shape(FewRows())) || (is_tall && use_shape(TallStrips())) || use_shape(ManyRows()))) {
     plan.sweep = AlignmentSweep::tiles;
-    plan.lanes = shape.lanes;
-    plan.rows_per_lane = shape.rows_per_lane;
     plan.scratch_level = ScratchLevel::fast;
-    plan.scratch_bytes = ring_bytes + between_bytes;
-    // Teams take several batches each, to start on the next one's copies early; but a few teams for each that fits on the
-    // chip at a time, so that all of it ends together.
-    constexpr std::size_t scratch_of_multiprocessor = 216 * 1024;
-    constexpr int threads_of_multiprocessor = 2048;
-    constexpr int rounds = 8;
-    plan.most_teams = std::max(1, backend.threads / threads_of_multiprocessor) * rounds *
-                      static_cast<int>(scratch_of_multiprocessor / plan.scratch_bytes);
+    plan.climb_bytes = rows <= 4 * lanes ? 0 : columns * sizeof(double);
+    // As many teams as fit on the chip at a time, in equal numbers on each of the four schedulers of a multiprocessor.
+    constexpr std::size_t scratch_of_multiprocessor = 227 * 1024, scratch_of_system = 1024 + 64;
+    constexpr int threads_of_multiprocessor = 2048, schedulers = 4;
+    const auto resident = static_cast<int>(scratch_of_multiprocessor / (plan.scratch_bytes + scratch_of_system));
+    plan.most_teams = std::max(1, backend.threads / threads_of_multiprocessor) *
+                      (resident < schedulers ? resident : resident / schedulers * schedulers);
     return plan;
   }
   plan.sweep = AlignmentSweep::strips;

@@ -55,10 +55,10 @@ TEST(AlignmentPlan, TilesWhereRowsAreAlignedAndFit) {
   };
   const AlignmentPlan small = plan(warps, false, 32, 32);
   EXPECT_EQ(small.sweep, AlignmentSweep::tiles);
-  EXPECT_EQ(small.lanes, impl::small_tiles.lanes);
-  const AlignmentPlan large = plan(warps, false, 33, 32);
+  EXPECT_EQ(small.lanes, impl::FewRows::lanes);
+  const AlignmentPlan large = plan(warps, false, 97, 32);
   EXPECT_EQ(large.sweep, AlignmentSweep::tiles);
-  EXPECT_EQ(large.lanes, impl::large_tiles.lanes);
+  EXPECT_EQ(large.lanes, impl::ManyRows::lanes);
   for (const bool is_double : {false, true}) {
     for (const std::size_t size : {1, 32, 256, 1024}) {
       const AlignmentPlan fits = plan(warps, is_double, size, size);

@@ -49,6 +49,7 @@ struct AlignmentPlan {
   int rows_per_lane;           ///< rows of a strip that one lane owns, in registers
   ScratchLevel scratch_level;  ///< where scores and the row between two strips live
   std::size_t scratch_bytes;   ///< bytes of it per team
+  std::size_t climb_bytes;     ///< tiles: bytes of large scratch per team, for problems that climb
   int most_teams;              ///< tiles: more problems than these teams hold are taken in turns
 };
 
