@@ -28,7 +28,14 @@ const char* to_string(Rung rung) {
 
 const char* to_string(ScratchLevel level) { return level == ScratchLevel::fast ? "fast" : "large"; }
 
-const char* to_string(AlignmentSweep sweep) { return sweep == AlignmentSweep::tiles ? "tiles" : "strips"; }
+const char* to_string(AlignmentSweep sweep) {
+  switch (sweep) {
+    case AlignmentSweep::tiles: return "tiles";
+    case AlignmentSweep::staged: return "staged tiles";
+    case AlignmentSweep::strips: return "strips";
+  }
+  return "unknown sweep";
+}
 
 const char* to_string(HmmSweep sweep) {
   switch (sweep) {
@@ -92,10 +99,12 @@ std::pair<Rung, Rung> alignment_rungs(bool is_double, std::size_t rows, std::siz
   return {Rung::log_double, Rung::log_double};
 }
 
+constexpr int threads_of_multiprocessor = 2048;
+
 }  // namespace
 
 AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::size_t rows, std::size_t columns,
-                                  const SmithWatermanOptions& options, bool is_aligned) {
+                                  const SmithWatermanOptions& options, bool is_aligned, std::int64_t problems) {
   check_options(options);
   AlignmentPlan plan{};
   std::tie(plan.first, plan.last) = alignment_rungs(is_double, rows, columns, options);
@@ -118,17 +127,30 @@ AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::s
   };
   const bool is_few = rows <= most_rows_few && plan.first != Rung::linear_mixed;
   const bool is_tall = rows >= least_rows_tall && plan.first == Rung::linear_mixed;
-  if (lanes == 32 && is_aligned && rows > 0 && columns > 0 && plan.first <= best &&
+  const bool has_tiles = lanes == 32 && is_aligned && rows > 0 && columns > 0 && plan.first <= best;
+  const int multiprocessors = std::max(1, backend.threads / threads_of_multiprocessor);
+  constexpr int staged_per_multiprocessor = 4;
+  const std::size_t staged_bytes = StagedShape::rows * columns * (is_double ? sizeof(double) : sizeof(float)) +
+                                   staged_threads * 2 * sizeof(double) + alignment_slack;
+  if (has_tiles && rows <= static_cast<std::size_t>(StagedShape::rows) && plan.first != Rung::linear_mixed &&
+      problems <= staged_per_multiprocessor * multiprocessors && staged_bytes <= backend.fast_scratch_bytes) {
+    plan.sweep = AlignmentSweep::staged;
+    plan.lanes = StagedShape::lanes;
+    plan.rows_per_lane = StagedShape::rows_per_lane;
+    plan.scratch_level = ScratchLevel::fast;
+    plan.scratch_bytes = staged_bytes;
+    return plan;
+  }
+  if (has_tiles &&
       ((is_few && use_shape(FewRows())) || (is_tall && use_shape(TallStrips())) || use_shape(ManyRows()))) {
     plan.sweep = AlignmentSweep::tiles;
     plan.scratch_level = ScratchLevel::fast;
     plan.climb_bytes = rows <= 4 * lanes ? 0 : columns * sizeof(double);
     // As many teams as fit on the chip at a time, in equal numbers on each of the four schedulers of a multiprocessor.
     constexpr std::size_t scratch_of_multiprocessor = 227 * 1024, scratch_of_system = 1024 + 64;
-    constexpr int threads_of_multiprocessor = 2048, schedulers = 4;
+    constexpr int schedulers = 4;
     const auto resident = static_cast<int>(scratch_of_multiprocessor / (plan.scratch_bytes + scratch_of_system));
-    plan.most_teams = std::max(1, backend.threads / threads_of_multiprocessor) *
-                      (resident < schedulers ? resident : resident / schedulers * schedulers);
+    plan.most_teams = multiprocessors * (resident < schedulers ? resident : resident / schedulers * schedulers);
     return plan;
   }
   plan.sweep = AlignmentSweep::strips;

@@ -34,10 +34,11 @@ enum class Rung : std::uint8_t {
 /// \brief Where a team keeps its rows: on chip, or in the global memory that Kokkos keeps for teams.
 enum class ScratchLevel : std::uint8_t { fast = 0, large = 1 };
 
-/// \brief How an alignment visits its cells. The two round alike: which of them is chosen does not show.
+/// \brief How an alignment visits its cells. All round alike: which of them is chosen does not show.
 enum class AlignmentSweep : std::uint8_t {
-  tiles,  ///< lane groups with a problem each, tiles of a few rows by 16 bytes, scores by asynchronous copies: GPUs
-  strips  ///< all lanes of a team on one problem, cell by cell, any layout: hosts, views that are not aligned, t = 0
+  tiles,   ///< lane groups with a problem each, tiles of a few rows by 16 bytes, scores by asynchronous copies: GPUs
+  staged,  ///< a team per problem, all weights in scratch before the first cell: few small problems on GPUs
+  strips   ///< all lanes of a team on one problem, cell by cell, any layout: hosts, views that are not aligned, t = 0
 };
 
 /// \brief Plan of an alignment score. Lanes march along the anti-diagonals of row strips.
