@@ -29,13 +29,24 @@ class ProfilingRegion {
   bool is_open_;
 };
 
+/// Whether team launches of this instance have wanted large scratch before. Kokkos 4.6 allocates anew for each one that wants
+/// none until then, and a team that wants some waits for it.
+template <class ExecutionSpace>
+bool has_large_scratch(const ExecutionSpace& exec) {
+  if constexpr (requires { exec.impl_internal_space_instance()->m_team_scratch_current_size[0]; }) {
+    return exec.impl_internal_space_instance()->m_team_scratch_current_size[0] > 0;
+  }
+  return false;
+}
+
 /// Runs a team functor once per problem. Functor::first_problem is added to the league rank: a league holds an int, a batch
-/// may be larger.
+/// may be larger. \p large_bytes of large scratch come beside fast scratch.
 ///
 /// \tparam most_threads, least_teams  what the compiler may count on: threads times lanes of a team, teams at a time
 template <unsigned most_threads = 0, unsigned least_teams = 0, class ExecutionSpace, class Functor>
 void launch_teams(const std::string& label, const ExecutionSpace& exec, Functor functor, std::int64_t problems,
-                  int team_threads, int lanes, ScratchLevel scratch_level, std::size_t scratch_bytes) {
+                  int team_threads, int lanes, ScratchLevel scratch_level, std::size_t scratch_bytes,
+                  std::size_t large_bytes = 0) {
   constexpr std::int64_t largest_league = std::numeric_limits<int>::max();
   for (std::int64_t first = 0; first < problems; first += largest_league) {
     functor.first_problem = first;
@@ -43,9 +54,10 @@ void launch_teams(const std::string& label, const ExecutionSpace& exec, Functor 
     Kokkos::TeamPolicy<ExecutionSpace, Kokkos::LaunchBounds<most_threads, least_teams>> policy(exec, league,
                                                                                                team_threads, lanes);
     policy.set_scratch_size(static_cast<int>(scratch_level), Kokkos::PerTeam(scratch_bytes));
-    // Kokkos 4.6 allocates anew for each team launch that wants no large scratch; some of it is kept between launches.
-    if (has_warps<ExecutionSpace>() && scratch_level == ScratchLevel::fast) {
-      policy.set_scratch_size(static_cast<int>(ScratchLevel::large), Kokkos::PerTeam(sizeof(double)));
+    if (has_warps<ExecutionSpace>() && scratch_level == ScratchLevel::fast &&
+        (large_bytes > 0 || !has_large_scratch(exec))) {
+      policy.set_scratch_size(static_cast<int>(ScratchLevel::large),
+                              Kokkos::PerTeam(std::max(large_bytes, sizeof(double))));
     }
     Kokkos::parallel_for(label, policy, functor);
   }

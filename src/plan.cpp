@@ -33,6 +33,7 @@ const char* to_string(ScratchLevel level) { return level == ScratchLevel::fast ?
 const char* to_string(AlignmentSweep sweep) {
   switch (sweep) {
     case AlignmentSweep::tiles: return "tiles";
+    case AlignmentSweep::staged: return "staged tiles";
     case AlignmentSweep::strips: return "strips";
     case AlignmentSweep::packs: return "packs";
   }
@@ -114,10 +115,12 @@ std::pair<Rung, Rung> alignment_rungs(bool is_double, std::size_t rows, std::siz
   return {Rung::log_double, Rung::log_double};
 }
 
+constexpr int threads_of_multiprocessor = 2048;
+
 }  // namespace
 
 AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::size_t rows, std::size_t columns,
-                                  const SmithWatermanOptions& options, bool is_aligned) {
+                                  const SmithWatermanOptions& options, bool is_aligned, std::int64_t problems) {
   check_options(options);
   AlignmentPlan plan{};
   std::tie(plan.first, plan.last) = alignment_rungs(is_double, rows, columns, options);
@@ -137,24 +140,46 @@ AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::s
     return plan;
   }
   const Rung best = is_double ? Rung::linear_double : Rung::linear_mixed;
-  const bool is_small = rows <= static_cast<std::size_t>(small_tiles.lanes * small_tiles.rows_per_lane);
-  const TileShape& shape = is_small ? small_tiles : large_tiles;
-  const std::size_t ring_bytes = shape.stages * (4 * lanes * shape.rows_per_lane * 16) + alignment_slack;
-  const std::size_t between_bytes = is_small ? 0 : lanes / shape.lanes * columns * sizeof(double);
-  if (lanes == 32 && is_aligned && rows > 0 && columns > 0 && plan.first <= best &&
-      ring_bytes + between_bytes <= backend.fast_scratch_bytes) {
-    plan.sweep = AlignmentSweep::tiles;
-    plan.lanes = shape.lanes;
-    plan.rows_per_lane = shape.rows_per_lane;
+  const auto use_shape = [&](auto shape) {
+    using Shape = decltype(shape);
+    // 48 KB of shared memory a team, less what Kokkos needs of it.
+    constexpr std::size_t most_bytes = 48 * 1024 - 256;
+    const bool is_one_strip = rows <= static_cast<std::size_t>(Shape::strip_rows);
+    const std::size_t chunk_columns = Shape::chunk_tiles * 16 / (is_double ? sizeof(double) : sizeof(float));
+    const std::size_t row = std::max((columns + chunk_columns - 1) / chunk_columns * chunk_columns, lanes * 4);
+    plan.lanes = Shape::lanes;
+    plan.rows_per_lane = Shape::rows_per_lane;
+    const std::size_t behind = (Shape::lanes - 1) * chunk_columns / Shape::chunk_tiles;
+    plan.scratch_bytes = Shape::ring_bytes + alignment_slack +
+                         (is_one_strip ? 0 : lanes / std::size_t{Shape::lanes} * (row - behind) * sizeof(double));
+    return plan.scratch_bytes <= most_bytes;
+  };
+  const bool is_few = rows <= most_rows_few && plan.first != Rung::linear_mixed;
+  const bool is_tall = rows >= least_rows_tall && plan.first == Rung::linear_mixed;
+  const bool has_tiles = lanes == 32 && is_aligned && rows > 0 && columns > 0 && plan.first <= best;
+  const int multiprocessors = std::max(1, backend.threads / threads_of_multiprocessor);
+  constexpr int staged_per_multiprocessor = 4;
+  const std::size_t staged_bytes = StagedShape::rows * columns * (is_double ? sizeof(double) : sizeof(float)) +
+                                   staged_threads * 2 * sizeof(double) + alignment_slack;
+  if (has_tiles && rows <= static_cast<std::size_t>(StagedShape::rows) && plan.first != Rung::linear_mixed &&
+      problems <= staged_per_multiprocessor * multiprocessors && staged_bytes <= backend.fast_scratch_bytes) {
+    plan.sweep = AlignmentSweep::staged;
+    plan.lanes = StagedShape::lanes;
+    plan.rows_per_lane = StagedShape::rows_per_lane;
     plan.scratch_level = ScratchLevel::fast;
-    plan.scratch_bytes = ring_bytes + between_bytes;
-    // Teams take several batches each, to start on the next one's copies early; but a few teams for each that fits on the
-    // chip at a time, so that all of it ends together.
-    constexpr std::size_t scratch_of_multiprocessor = 216 * 1024;
-    constexpr int threads_of_multiprocessor = 2048;
-    constexpr int rounds = 8;
-    plan.most_teams = std::max(1, backend.threads / threads_of_multiprocessor) * rounds *
-                      static_cast<int>(scratch_of_multiprocessor / plan.scratch_bytes);
+    plan.scratch_bytes = staged_bytes;
+    return plan;
+  }
+  if (has_tiles &&
+      ((is_few && use_shape(FewRows())) || (is_tall && use_shape(TallStrips())) || use_shape(ManyRows()))) {
+    plan.sweep = AlignmentSweep::tiles;
+    plan.scratch_level = ScratchLevel::fast;
+    plan.climb_bytes = rows <= 4 * lanes ? 0 : columns * sizeof(double);
+    // As many teams as fit on the chip at a time, in equal numbers on each of the four schedulers of a multiprocessor.
+    constexpr std::size_t scratch_of_multiprocessor = 227 * 1024, scratch_of_system = 1024 + 64;
+    constexpr int schedulers = 4;
+    const auto resident = static_cast<int>(scratch_of_multiprocessor / (plan.scratch_bytes + scratch_of_system));
+    plan.most_teams = multiprocessors * (resident < schedulers ? resident : resident / schedulers * schedulers);
     return plan;
   }
   plan.sweep = AlignmentSweep::strips;

@@ -5,6 +5,7 @@
 #include <bellman/impl/host_kernels.hpp>
 #include <bellman/impl/lanes.hpp>
 #include <bellman/impl/smith_waterman.hpp>
+#include <bellman/impl/staged_sweep.hpp>
 #include <bellman/impl/strip_sweep.hpp>
 #include <bellman/impl/tile_sweep.hpp>
 
@@ -117,51 +118,107 @@ struct StripTeam {
   }
 };
 
+/// Fast scratch of a team from the next multiple of 16 bytes on.
+template <class Team>
+KOKKOS_FUNCTION std::byte* aligned_scratch(const Team& team, std::size_t bytes) {
+  std::byte* const memory = team_scratch(team, ScratchLevel::fast, bytes);
+  return memory + (16 - reinterpret_cast<std::uintptr_t>(memory) % 16) % 16;
+}
+
+/// What a problem that climbs needs between its strips of four rows a lane.
+template <class Real>
+KOKKOS_FUNCTION std::size_t climb_bytes(const AlignedScores<Real>& scores) {
+  return scores.rows <= 4 * 32 ? 0 : static_cast<std::size_t>(scores.columns) * sizeof(double);
+}
+
 /// A team is one thread, whose lane groups own a problem each (tile_sweep.hpp). Teams stay, and take every league_size-th
 /// batch of problems. The whole thread helps a problem up the ladder.
-template <class ExecutionSpace, class Real, class Algebra, int lanes, int rows_per_lane, int stages>
+template <class ExecutionSpace, class Real, class Algebra, class Shape>
 struct TileTeam {
   using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
   using Thread = LaneGroup<ExecutionSpace>;
-  using Lanes = LaneGroup<ExecutionSpace, lanes>;
-  using Ring = ScoreRing<Thread, Lanes, Real, rows_per_lane, stages>;
+  using Lanes = LaneGroup<ExecutionSpace, Shape::lanes>;
+  using Order = TileOrder<Thread, Shape, Real>;
+  using Ring = ScoreRing<Thread, Shape, Real>;
   using Recurrence = LocalLinearGap<Algebra>;
+  using ThisClimb = Climb<ExecutionSpace, Real, 4>;
 
   AlignedScores<Real> scores;
   Recurrence recurrence;
-  Climb<ExecutionSpace, Real, 4> climb;
+  ThisClimb climb;
   Outputs<ExecutionSpace, Real> outputs;
   Rung rung;
-  std::size_t scratch_bytes;
   std::int64_t first_problem = 0;
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
-    std::byte* memory = team_scratch(team, ScratchLevel::fast, scratch_bytes);
-    memory += (16 - reinterpret_cast<std::uintptr_t>(memory) % 16) % 16;
-    std::byte* row = memory + Ring::bytes;
+    std::byte* const memory = aligned_scratch(team, Shape::ring_bytes);
+    // Once, for Kokkos grants other memory each time.
+    std::byte* const climb_row = team_scratch(team, ScratchLevel::large, climb_bytes(scores));
     const int group = Thread::rank() / Lanes::size;
-    Ring ring(scores, team.league_rank(), team.league_size(), memory);
+    const Order order(scores, team.league_rank(), team.league_size());
+    auto* const row = reinterpret_cast<typename Recurrence::Cell*>(memory + Shape::ring_bytes) +
+                      group * order.row_tiles() * Order::columns;
+    Ring ring(scores, order, memory);
 
-    for (std::int64_t batch = team.league_rank(); batch * Ring::problems_per_batch < scores.problems;
-         batch += team.league_size()) {
-      const auto found = sweep_tiles<Thread, Lanes, rows_per_lane>(
-          recurrence, ring, scores, reinterpret_cast<typename Recurrence::Cell*>(row) + group * scores.columns);
-      const Judgement judgement =
-          recurrence.algebra.judge(found.result, found.watch, scores.rows + scores.columns, score_tolerance<Real>);
-      const std::int64_t first = batch * Ring::problems_per_batch;
-      const bool is_writer = Lanes::rank() == 0 && first + group < scores.problems;
-      double result = judgement.score;
-      std::uint32_t uncertified = Thread::ballot(is_writer && !judgement.certified);
-      for (int helped = 0; uncertified != 0; ++helped) {
-        const std::uint32_t bit = std::uint32_t{1} << helped * Lanes::size;
-        if ((uncertified & bit) == 0) continue;
-        uncertified ^= bit;
-        const Climb<ExecutionSpace, Real, 4> copy = climb;
-        const double certain = copy.rarely_from(copy, next(rung), first + helped, row);
-        if (group == helped) result = certain;
-      }
-      if (is_writer) outputs.write(first + group, result);
+    sweep_tiles<Thread, Lanes, Shape>(
+        recurrence, ring, order, scores, row, [&](std::int64_t batch, auto best, const auto& watch) {
+          const Judgement judgement =
+              recurrence.algebra.judge(best, watch, scores.rows + scores.columns, score_tolerance<Real>);
+          const std::int64_t first = batch * Order::problems_per_batch;
+          const bool is_writer = Lanes::rank() == 0 && first + group < scores.problems;
+          double result = judgement.score;
+          std::uint32_t uncertified = Thread::ballot(is_writer && !judgement.certified);
+          for (int helped = 0; uncertified != 0; ++helped) {
+            const std::uint32_t bit = std::uint32_t{1} << helped * Lanes::size;
+            if ((uncertified & bit) == 0) continue;
+            uncertified ^= bit;
+            const ThisClimb copy = climb;
+            const double certain = copy.rarely_from(copy, next(rung), first + helped, climb_row);
+            if (group == helped) result = certain;
+          }
+          if (is_writer) outputs.write(first + group, result);
+        });
+  }
+};
+
+/// A team owns one problem: all threads stage its weights, the first visits its cells (staged_sweep.hpp).
+template <class ExecutionSpace, class Real, class Algebra>
+struct StagedTeam {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  using Thread = LaneGroup<ExecutionSpace>;
+  using Lanes = LaneGroup<ExecutionSpace, StagedShape::lanes>;
+  using Watch = typename Algebra::Watch;
+
+  AlignedScores<Real> scores;
+  LocalLinearGap<Algebra> recurrence;
+  Climb<ExecutionSpace, Real, 4> climb;
+  Outputs<ExecutionSpace, Real> outputs;
+  Rung rung;
+  std::int64_t first_problem = 0;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    using Weight = typename Algebra::Weight;
+    const std::int64_t problem = first_problem + team.league_rank();
+    const auto columns = static_cast<int>(scores.columns);
+    auto* const weights =
+        reinterpret_cast<Weight*>(aligned_scratch(team, StagedShape::rows * columns * sizeof(Weight)));
+    auto* const watches = reinterpret_cast<Watch*>(weights + StagedShape::rows * columns);
+    const Watch seen =
+        stage_weights<Thread>(team, recurrence.algebra, scores, problem, weights).template across<Thread>();
+    if (Thread::rank() == 0) watches[team.team_rank()] = seen;
+    team.team_barrier();
+    if (team.team_rank() != 0) return;
+
+    const Watch watch = watches[Thread::rank() % team.team_size()].template across<Thread>();
+    const auto best = sweep_staged<Lanes, Real>(recurrence, weights, static_cast<int>(scores.rows), columns);
+    const Judgement judgement =
+        recurrence.algebra.judge(best, watch, scores.rows + scores.columns, score_tolerance<Real>);
+    double result = judgement.score;
+    if (!judgement.certified) {
+      const Climb<ExecutionSpace, Real, 4> copy = climb;
+      result = copy.rarely_from(copy, next(rung), problem, nullptr);
     }
+    if (Thread::rank() == 0) outputs.write(problem, result);
   }
 };
 
@@ -282,8 +339,8 @@ void smith_waterman_score(const ExecutionSpace& exec, const StridedView<const Re
   static const std::string label = "bellman::smith_waterman_score::sweep";
   const Backend backend = backend_of(exec);
   const auto problems = static_cast<std::int64_t>(scores.extent(0));
-  const AlignmentPlan plan =
-      plan_smith_waterman(backend, is_double<Real>(), scores.extent(1), scores.extent(2), options, is_aligned(scores));
+  const AlignmentPlan plan = plan_smith_waterman(backend, is_double<Real>(), scores.extent(1), scores.extent(2),
+                                                 options, is_aligned(scores), problems);
   const Rungs<Real> rungs(options.temperature, options.gap);
   const bool is_empty = scores.extent(1) == 0 || scores.extent(2) == 0;
   const Outputs<ExecutionSpace, Real> outputs{score, statuses, is_empty};
@@ -310,31 +367,38 @@ void smith_waterman_score(const ExecutionSpace& exec, const StridedView<const Re
     const AlignedScores<Real> aligned{
         scores.data(), static_cast<std::int64_t>(scores.stride(0)), static_cast<std::int64_t>(scores.stride(1)),
         problems,      static_cast<std::int64_t>(scores.extent(1)), static_cast<std::int64_t>(scores.extent(2))};
-    const auto launch = [&](const auto& algebra, auto lanes, auto rows_per_lane, auto stages) {
+    const auto launch = [&](const auto& algebra, auto shape) {
       using Algebra = std::decay_t<decltype(algebra)>;
-      const int problems_per_team = backend.lanes / lanes();
-      const std::int64_t teams = (problems + problems_per_team - 1) / problems_per_team;
-      launch_teams(label, exec,
-                   TileTeam<ExecutionSpace, Real, Algebra, lanes(), rows_per_lane(), stages()>{
-                       aligned, {algebra}, {scores, rungs}, outputs, plan.first, plan.scratch_bytes},
-                   std::min<std::int64_t>(teams, plan.most_teams), 1, backend.lanes, plan.scratch_level,
-                   plan.scratch_bytes);
+      using Shape = decltype(shape);
+      // All teams take the same number of batches, or one less.
+      const std::int64_t problems_per_team = backend.lanes / Shape::lanes;
+      const std::int64_t batches = (problems + problems_per_team - 1) / problems_per_team;
+      const std::int64_t rounds = std::max<std::int64_t>(1, (batches + plan.most_teams - 1) / plan.most_teams);
+      launch_teams(
+          label, exec,
+          TileTeam<ExecutionSpace, Real, Algebra, Shape>{aligned, {algebra}, {scores, rungs}, outputs, plan.first},
+          (batches + rounds - 1) / rounds, 1, backend.lanes, plan.scratch_level, plan.scratch_bytes, plan.climb_bytes);
     };
-    const auto launch_shape = [&](const auto& algebra) {
-      using std::integral_constant;
-      if (plan.lanes == small_tiles.lanes) {
-        launch(algebra, integral_constant<int, small_tiles.lanes>(),
-               integral_constant<int, small_tiles.rows_per_lane>(), integral_constant<int, small_tiles.stages>());
+    if (plan.sweep == AlignmentSweep::staged) {
+      const auto launch_staged = [&](const auto& algebra) {
+        launch_teams(label, exec,
+                     StagedTeam<ExecutionSpace, Real, std::decay_t<decltype(algebra)>>{
+                         aligned, {algebra}, {scores, rungs}, outputs, plan.first},
+                     problems, staged_threads, backend.lanes, plan.scratch_level, plan.scratch_bytes);
+      };
+      if constexpr (is_float<Real>) {
+        return launch_staged(rungs.linear_float);
       } else {
-        launch(algebra, integral_constant<int, large_tiles.lanes>(),
-               integral_constant<int, large_tiles.rows_per_lane>(), integral_constant<int, large_tiles.stages>());
+        return launch_staged(rungs.linear_double);
       }
-    };
+    }
+    const bool is_few = plan.lanes == FewRows::lanes;
     if constexpr (is_float<Real>) {
-      if (plan.first == Rung::linear_float) return launch_shape(rungs.linear_float);
-      if (plan.first == Rung::linear_mixed) return launch_shape(rungs.linear_mixed);
+      if (plan.rows_per_lane == TallStrips::rows_per_lane) return launch(rungs.linear_mixed, TallStrips());
+      if (plan.first == Rung::linear_mixed) return launch(rungs.linear_mixed, ManyRows());
+      return is_few ? launch(rungs.linear_float, FewRows()) : launch(rungs.linear_float, ManyRows());
     } else {
-      launch_shape(rungs.linear_double);
+      return is_few ? launch(rungs.linear_double, FewRows()) : launch(rungs.linear_double, ManyRows());
     }
   }
 }

@@ -56,16 +56,16 @@ TEST(AlignmentPlan, TilesWhereRowsAreAlignedAndFit) {
   };
   const AlignmentPlan small = plan(warps, false, 32, 32);
   EXPECT_EQ(small.sweep, AlignmentSweep::tiles);
-  EXPECT_EQ(small.lanes, impl::small_tiles.lanes);
-  const AlignmentPlan large = plan(warps, false, 33, 32);
+  EXPECT_EQ(small.lanes, impl::FewRows::lanes);
+  const AlignmentPlan large = plan(warps, false, 97, 32);
   EXPECT_EQ(large.sweep, AlignmentSweep::tiles);
-  EXPECT_EQ(large.lanes, impl::large_tiles.lanes);
+  EXPECT_EQ(large.lanes, impl::ManyRows::lanes);
   for (const bool is_double : {false, true}) {
     for (const std::size_t size : {1, 32, 256, 1024}) {
       const AlignmentPlan fits = plan(warps, is_double, size, size);
       EXPECT_EQ(fits.sweep, AlignmentSweep::tiles) << fits;
       EXPECT_EQ(fits.scratch_level, ScratchLevel::fast) << fits;
-      EXPECT_LE(fits.scratch_bytes, warps.fast_scratch_bytes) << fits;
+      EXPECT_LT(fits.scratch_bytes, 48u * 1024) << fits;
       EXPECT_GE(fits.most_teams, 1) << fits;
     }
     // Rows that are not aligned, the exact limit, hosts, and rows too long for the scratch.
@@ -76,6 +76,14 @@ TEST(AlignmentPlan, TilesWhereRowsAreAlignedAndFit) {
     EXPECT_EQ(plan(warps, is_double, 0, 32).sweep, AlignmentSweep::strips);
     EXPECT_EQ(plan(warps, is_double, 32, 0).sweep, AlignmentSweep::strips);
   }
+  // Few small problems.
+  const auto few = [](std::int64_t problems, std::size_t rows, bool is_double = false) {
+    return impl::plan_smith_waterman(warps, is_double, rows, 32, {-1, 1}, true, problems).sweep;
+  };
+  EXPECT_EQ(few(16, 32), AlignmentSweep::staged);
+  EXPECT_EQ(few(16, 32, true), AlignmentSweep::staged);
+  EXPECT_EQ(few(16, 33), AlignmentSweep::tiles);
+  EXPECT_EQ(few(100000, 32), AlignmentSweep::tiles);
   // The rungs, and so the bits of a result, do not depend on the sweep.
   EXPECT_EQ(plan(warps, false, 256, 256).first, plan(warps, false, 256, 256, false).first);
   EXPECT_EQ(plan(warps, false, 256, 256).first, plan(host, false, 256, 256).first);

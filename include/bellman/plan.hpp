@@ -35,10 +35,11 @@ enum class Rung : std::uint8_t {
 /// \brief Where a team keeps its rows: on chip, or in the global memory that Kokkos keeps for teams.
 enum class ScratchLevel : std::uint8_t { fast = 0, large = 1 };
 
-/// \brief How an alignment visits its cells. The first two round alike: which of them is chosen does not show. Hosts have the
-/// third for all problems of a size.
+/// \brief How an alignment visits its cells. The first three round alike: which of them is chosen does not show. Hosts have the
+/// last for all problems of a size.
 enum class AlignmentSweep : std::uint8_t {
   tiles,   ///< lane groups with a problem each, tiles of a few rows by 16 bytes, scores by asynchronous copies: GPUs
+  staged,  ///< a team per problem, all weights in scratch before the first cell: few small problems on GPUs
   strips,  ///< all lanes of a team on one problem, cell by cell, any layout: views that are not aligned, t = 0
   packs    ///< a problem per SIMD lane of a thread, any layout: hosts
 };
@@ -52,6 +53,7 @@ struct AlignmentPlan {
   int rows_per_lane;           ///< rows of a strip that one lane owns, in registers
   ScratchLevel scratch_level;  ///< where scores and the row between two strips live
   std::size_t scratch_bytes;   ///< bytes of it per team
+  std::size_t climb_bytes;     ///< tiles: bytes of large scratch per team, for problems that climb
   int most_teams;              ///< tiles: more problems than these teams hold are taken in turns
   int problems_per_thread;     ///< packs: problems side by side, one a SIMD lane
 };

@@ -17,6 +17,7 @@
 #include <Kokkos_Core.hpp>
 #include <bellman/impl/floating_point.hpp>
 #include <bellman/impl/lanes.hpp>
+#include <bellman/impl/unroll.hpp>
 #include <cstdint>
 
 namespace bellman::impl {
@@ -142,7 +143,7 @@ class Linear {
   static constexpr int highest_exponent = is_float<Real> ? 126 : 1022;    ///< of a sum that is still trusted
   static constexpr int largest_exponent = is_float<Factor> ? 126 : 1022;  ///< of a weight, in magnitude
   static constexpr int lost_bits = is_float<Factor> ? 36 : 62;            ///< an underflow loses 2^-lost_bits of a sum
-  static constexpr double roundings_per_step = 6;                         ///< units of roundoff that any step costs
+  static constexpr double roundings_per_step = 7;                         ///< units of roundoff that any step costs
   static constexpr double roundings_per_exponent = 1.4;                   ///< and for each binary order of its weight
 
   /// Keeps the largest |exponent| within the range of Factor and the smallest beyond it, of all finite exponents, in a form
@@ -211,6 +212,16 @@ class Linear {
     const Factor exponent = static_cast<Factor>(score) * scale_;
     watch.see(exponent);
     return fast_exp2(exponent);
+  }
+  /// The weights of several steps.
+  template <class Score, int count>
+  KOKKOS_FUNCTION void weights(const Score (&scores)[count], Weight (&weights)[count], Watch& watch) const {
+    Factor exponents[count];
+    BELLMAN_UNROLL
+    for (int n = 0; n < count; ++n) exponents[n] = static_cast<Factor>(scores[n]) * scale_;
+    BELLMAN_UNROLL
+    for (int n = 0; n < count; ++n) watch.see(exponents[n]);
+    fast_exp2(exponents, weights);
   }
   KOKKOS_FUNCTION Value plus(Value a, Value b) const { return a + b; }
   template <class AnyWeight>

@@ -23,9 +23,12 @@ struct LocalLinearGap {
   KOKKOS_FUNCTION Cell border() const { return algebra.one(); }
   KOKKOS_FUNCTION Result empty_result() const { return algebra.one(); }
 
-  KOKKOS_FUNCTION Cell cell(const Cell& diagonal, const Cell& up, const Cell& left, Weight weight) const {
-    const auto gapped = algebra.plus_times(algebra.one(), algebra.plus(up, left), algebra.gap());
-    return algebra.plus_times(gapped, diagonal, weight);
+  /// \param weight  as a Weight, or as the Cell that equals it
+  template <class AnyWeight>
+  KOKKOS_FUNCTION Cell cell(const Cell& diagonal, const Cell& up, const Cell& left, AnyWeight weight) const {
+    // The neighbour to the left comes last: cells of a row then wait for one operation of each other.
+    const auto matched = algebra.plus_times(algebra.one(), diagonal, weight);
+    return algebra.plus_times(algebra.plus_times(matched, up, algebra.gap()), left, algebra.gap());
   }
   /// To be called for the last cell of all after the others of its row.
   KOKKOS_FUNCTION Result collect(const Result& result, const Cell& cell) const {

@@ -8,6 +8,7 @@
 /// together, each for its own group.
 
 #include <Kokkos_Core.hpp>
+#include <bellman/impl/unroll.hpp>
 #include <cstdint>
 #include <cstring>
 
@@ -52,8 +53,15 @@ struct LaneGroup {
   /// Bit k: whether lane k of the whole thread says so.
   KOKKOS_FUNCTION static std::uint32_t ballot(bool yes) { return yes; }
 
-  /// Copies 16 bytes, both ends aligned to 16, into team scratch; they may arrive as late as wait_copies() returns.
-  KOKKOS_FUNCTION static void copy_16_bytes(void* to, const void* from) { std::memcpy(to, from, 16); }
+  /// Copies 16 bytes, both ends aligned to 16, into team scratch, or writes zeros there and reads nothing; they may arrive
+  /// as late as wait_copies() returns.
+  KOKKOS_FUNCTION static void copy_16_bytes_or_zeros(void* to, const void* from, bool exists) {
+    if (exists) {
+      std::memcpy(to, from, 16);
+    } else {
+      std::memset(to, 0, 16);
+    }
+  }
   /// Ends a batch of copies of this lane, perhaps an empty one.
   KOKKOS_FUNCTION static void commit_copies() {}
   /// Waits until at most \p pending batches of this lane, the latest, are on their way; sync() shows them to the others.
@@ -98,12 +106,12 @@ struct LaneGroup<Kokkos::Cuda, lanes> {
     KOKKOS_IF_ON_HOST((return yes;))
   }
 
-  KOKKOS_FUNCTION static void copy_16_bytes(void* to, const void* from) {
-    KOKKOS_IF_ON_DEVICE((asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(
+  KOKKOS_FUNCTION static void copy_16_bytes_or_zeros([[maybe_unused]] void* to, [[maybe_unused]] const void* from,
+                                                     [[maybe_unused]] bool exists) {
+    KOKKOS_IF_ON_DEVICE((asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
                                           static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
-                                      "l"(__cvta_generic_to_global(from))
+                                      "l"(__cvta_generic_to_global(from)), "r"(exists ? 16 : 0)
                                       : "memory");))
-    KOKKOS_IF_ON_HOST((std::memcpy(to, from, 16);))
   }
   KOKKOS_FUNCTION static void commit_copies() {
     KOKKOS_IF_ON_DEVICE((asm volatile("cp.async.commit_group;" ::: "memory");))
@@ -125,9 +133,10 @@ KOKKOS_FUNCTION inline float fast_exp2(float x) {
   KOKKOS_IF_ON_HOST((return Kokkos::exp2(x);))
 }
 
-/// 2^x with a relative error of at most 2^-51, without a branch, so that several overlap. From 1022 on, where a sum is no
-/// longer trusted, NaN; from -1022 down, zero.
-KOKKOS_FUNCTION inline double branch_free_exp2(double x) {
+/// 2^x of several numbers, each with a relative error of at most 2^-51, without a branch and step by step for all of them, so
+/// that they overlap. From 1022 on, where a sum is no longer trusted, NaN; from -1022 down, zero.
+template <int count>
+KOKKOS_FUNCTION void branch_free_exp2(const double (&x)[count], double (&result)[count]) {
   // 2^r for |r| <= 1/2, interpolated at Chebyshev nodes: 2e-17 off before rounding.
   constexpr double c[] = {0x1p0,
                           0x1.62e42fefa39efp-1,
@@ -142,22 +151,50 @@ KOKKOS_FUNCTION inline double branch_free_exp2(double x) {
                           0x1.e6228acd1c6e5p-28,
                           0x1.e9ec1fcb69a7fp-32};
   constexpr double to_integer = 0x1.8p52;  // x + to_integer has no fraction, and ends in the integer's bits
-  const double shifted = x + to_integer;
-  const double r = x - (shifted - to_integer);
-  double power = c[11];
-  for (int k = 10; k >= 0; --k) power = Kokkos::fma(power, r, c[k]);
-  const auto exponent = Kokkos::bit_cast<std::uint64_t>(shifted) << 52;
-  const double scaled = Kokkos::bit_cast<double>(Kokkos::bit_cast<std::uint64_t>(power) + exponent);
-  // Beyond: 0 for negative numbers, NaN for all else. Integers leave the unit for doubles to the polynomial.
-  const auto upper = static_cast<std::uint32_t>(Kokkos::bit_cast<std::uint64_t>(x) >> 32);
-  const bool is_negative = upper - 0x80000000u <= 0x7ff00000u;
-  const double beyond = Kokkos::bit_cast<double>(is_negative ? std::uint64_t{0} : std::uint64_t{0x7ff80000u} << 32);
-  return (upper & 0x7fffffffu) < 0x408ff000u ? scaled : beyond;
+  double shifted[count], r[count], power[count];
+  BELLMAN_UNROLL
+  for (int n = 0; n < count; ++n) shifted[n] = x[n] + to_integer;
+  BELLMAN_UNROLL
+  for (int n = 0; n < count; ++n) r[n] = x[n] - (shifted[n] - to_integer);
+  BELLMAN_UNROLL
+  for (int n = 0; n < count; ++n) power[n] = Kokkos::fma(c[11], r[n], c[10]);
+  BELLMAN_UNROLL
+  for (int k = 9; k >= 0; --k) {
+    BELLMAN_UNROLL
+    for (int n = 0; n < count; ++n) power[n] = Kokkos::fma(power[n], r[n], c[k]);
+  }
+  BELLMAN_UNROLL
+  for (int n = 0; n < count; ++n) {
+    const auto exponent = Kokkos::bit_cast<std::uint64_t>(shifted[n]) << 52;
+    const double scaled = Kokkos::bit_cast<double>(Kokkos::bit_cast<std::uint64_t>(power[n]) + exponent);
+    // Beyond: 0 for negative numbers, NaN for all else. Integers leave the unit for doubles to the polynomial.
+    const auto upper = static_cast<std::uint32_t>(Kokkos::bit_cast<std::uint64_t>(x[n]) >> 32);
+    const bool is_negative = upper - 0x80000000u <= 0x7ff00000u;
+    const double beyond = Kokkos::bit_cast<double>(is_negative ? std::uint64_t{0} : std::uint64_t{0x7ff80000u} << 32);
+    result[n] = (upper & 0x7fffffffu) < 0x408ff000u ? scaled : beyond;
+  }
+}
+KOKKOS_FUNCTION inline double branch_free_exp2(double x) {
+  const double in[] = {x};
+  double out[1];
+  branch_free_exp2(in, out);
+  return out[0];
 }
 /// On hosts, where a fused operation may be a call, the library's function is the quicker one.
 KOKKOS_FUNCTION inline double fast_exp2(double x) {
   KOKKOS_IF_ON_DEVICE((return branch_free_exp2(x);))
   KOKKOS_IF_ON_HOST((return Kokkos::exp2(x);))
+}
+/// fast_exp2 of several numbers, bitwise.
+template <int count>
+KOKKOS_FUNCTION void fast_exp2(const double (&x)[count], double (&result)[count]) {
+  KOKKOS_IF_ON_DEVICE((branch_free_exp2(x, result);))
+  KOKKOS_IF_ON_HOST((for (int n = 0; n < count; ++n) result[n] = Kokkos::exp2(x[n]);))
+}
+template <int count>
+KOKKOS_FUNCTION void fast_exp2(const float (&x)[count], float (&result)[count]) {
+  BELLMAN_UNROLL
+  for (int n = 0; n < count; ++n) result[n] = fast_exp2(x[n]);
 }
 
 }  // namespace bellman::impl
