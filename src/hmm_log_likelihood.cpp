@@ -6,6 +6,7 @@
 #include <bellman/impl/hmm_small_model.hpp>
 #include <bellman/impl/hmm_tables.hpp>
 #include <bellman/impl/lanes.hpp>
+#include <bellman/impl/matrix_sweep.hpp>
 #include <bellman/impl/register_sweep.hpp>
 
 #include "instantiations.hpp"
@@ -143,25 +144,50 @@ struct SingleThread {
   KOKKOS_FUNCTION void team_barrier() const {}
 };
 
-/// What the two kernels for small models share (register_sweep.hpp): the team normalises the model into its scratch.
+/// What the kernels for small models share: the team normalises the model into its scratch.
 template <class ExecutionSpace, class Real>
 struct HmmSmallModel {
   HmmParameters<ExecutionSpace, Real> parameters;
   HmmSequences sequences;
   HmmResults<ExecutionSpace, Real> results;
 
-  /// Whether the result of a sequence is known without looking at its symbols.
-  KOKKOS_FORCEINLINE_FUNCTION bool is_settled(const SmallModel<Real>& model, std::int64_t length,
-                                              HmmResult& result) const {
-    result = {quiet_nan<double>(), Status::ok};
-    if (length < 0 || length > sequences.steps()) {
-      result.status = Status::bad_length;
-    } else if (length == 0) {
-      result = {0, Status::empty};
-    } else if (model.template flags_of<double>() & row_has_nan) {
-      result.status = Status::not_a_number;
+  /// Whether a sequence has steps; the result of others is known.
+  KOKKOS_FORCEINLINE_FUNCTION bool has_steps(std::int64_t length, HmmResult& otherwise) const {
+    const bool is_legal = length >= 0 && length <= sequences.steps();
+    otherwise = is_legal ? HmmResult{0, Status::empty} : HmmResult{quiet_nan<double>(), Status::bad_length};
+    return is_legal && length > 0;
+  }
+
+  /// The result of a sequence that has steps, from what its first sweep found.
+  KOKKOS_FORCEINLINE_FUNCTION HmmResult result(std::byte* memory, std::uint32_t flags, bool is_bad,
+                                               const Judgement& judgement, std::int64_t sequence,
+                                               std::int64_t length) const {
+    if (flags & row_has_nan) return {quiet_nan<double>(), Status::not_a_number};
+    if (is_bad) return {quiet_nan<double>(), Status::bad_symbol};
+    return result_of(judgement.certified ? judgement : climb(memory, sequence, length));
+  }
+
+  /// What the sweeps for GPUs do not certify, in one thread: rare, and not worth the registers that inlining it would cost.
+  /// The model is found again from its memory: a reference to the caller's would keep its pointers out of registers.
+  BELLMAN_NOINLINE KOKKOS_FUNCTION Judgement climb(std::byte* memory, std::int64_t sequence,
+                                                   std::int64_t length) const {
+    const SmallModel<Real> model(memory, parameters.symbols());
+    const auto states = static_cast<int>(parameters.states());
+    constexpr double tolerance = log_likelihood_tolerance<Real>;
+    bool is_bad = false;
+    const auto row_at = [&](std::int64_t t) { return emission_row(sequence, t, is_bad); };
+    if ((model.template flags_of<Real>() & row_is_unusable) == 0) {
+      const Judgement judgement = sweep_in_registers<Real>(model, states, row_at, length, tolerance);
+      if (judgement.certified) return judgement;
     }
-    return result.status != Status::ok;
+    if (is_float<Real> && (model.template flags_of<double>() & row_is_unusable) == 0) {
+      const Judgement judgement = sweep_in_registers<double>(model, states, row_at, length, tolerance);
+      if (judgement.certified) return judgement;
+    }
+    const LogHmmStep<ExecutionSpace, Real> step(parameters, model.normaliser);
+    const auto symbol_at = [&](std::int64_t t) { return sequences.symbols(sequence, t); };
+    alignas(16) std::byte vectors[HmmVectors<double>::bytes(small_states)];
+    return sweep_chain(SingleThread(), step, symbol_at, parameters.states(), length, tolerance, vectors);
   }
 
   /// The row of the emission weights for a step; notes a symbol out of range.
@@ -171,27 +197,9 @@ struct HmmSmallModel {
     is_bad = is_bad || symbol >= symbols;
     return symbol < 0 || symbol >= symbols ? symbols : symbol;
   }
-
-  /// The wider rungs, in one thread: rare, and not worth the registers that inlining them would cost. The model is found
-  /// again from its memory: a reference to the caller's would keep its pointers out of registers.
-  BELLMAN_NOINLINE KOKKOS_FUNCTION Judgement climb(std::byte* memory, std::int64_t sequence,
-                                                   std::int64_t length) const {
-    const SmallModel<Real> model(memory, parameters.symbols());
-    constexpr double tolerance = log_likelihood_tolerance<Real>;
-    if (is_float<Real> && model.template flags_of<double>() == row_is_fine) {
-      bool is_bad = false;
-      const auto row_at = [&](std::int64_t t) { return emission_row(sequence, t, is_bad); };
-      const Judgement judgement = sweep_in_registers<double>(model, row_at, length, tolerance);
-      if (judgement.certified) return judgement;
-    }
-    const LogHmmStep<ExecutionSpace, Real> step(parameters, model.normaliser);
-    const auto symbol_at = [&](std::int64_t t) { return sequences.symbols(sequence, t); };
-    alignas(16) std::byte vectors[HmmVectors<double>::bytes(small_states)];
-    return sweep_chain(SingleThread(), step, symbol_at, parameters.states(), length, tolerance, vectors);
-  }
 };
 
-/// A thread owns one sequence after the other, with its states in registers: for batches that fill the hardware.
+/// A thread owns one sequence after the other, with its states in registers: hosts.
 template <class ExecutionSpace, class Real>
 struct HmmForwardInRegisters : HmmSmallModel<ExecutionSpace, Real> {
   using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
@@ -202,6 +210,9 @@ struct HmmForwardInRegisters : HmmSmallModel<ExecutionSpace, Real> {
     std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
     const SmallModel<Real> model(memory, this->parameters.symbols());
     fill_small_model(this->parameters, model, team.team_rank(), team.team_size(), [&] { team.team_barrier(); });
+    team.team_barrier();  // the weights are complete
+    describe_small_model(model, this->parameters.states(), team.team_rank(), team.team_size());
+    team.team_barrier();  // the model is complete
     const std::int64_t threads = std::int64_t{team.league_size()} * team.team_size();
     std::int64_t sequence = std::int64_t{team.league_rank()} * team.team_size() + team.team_rank();
     for (; sequence < this->sequences.batch(); sequence += threads) {
@@ -213,105 +224,198 @@ struct HmmForwardInRegisters : HmmSmallModel<ExecutionSpace, Real> {
                                                  std::int64_t sequence) const {
     const std::int64_t length = this->sequences.length(sequence);
     HmmResult settled;
-    if (this->is_settled(model, length, settled)) return settled;
+    if (!this->has_steps(length, settled)) return settled;
+    const std::uint32_t flags = model.template flags_of<Real>();
     bool is_bad = false;
-    const auto row_at = [&](std::int64_t t) { return this->emission_row(sequence, t, is_bad); };
-    Judgement judgement;
-    if (model.template flags_of<Real>() == row_is_fine) {
-      judgement = sweep_in_registers<Real>(model, row_at, length, log_likelihood_tolerance<Real>);
-    } else {
-      for (std::int64_t t = 0; t < length; ++t) row_at(t);
-    }
-    if (is_bad) return {quiet_nan<double>(), Status::bad_symbol};
-    return result_of(judgement.certified ? judgement : this->climb(memory, sequence, length));
+    for (std::int64_t t = 0; t < length && !is_bad; ++t) this->emission_row(sequence, t, is_bad);
+    return this->result(memory, flags, is_bad, {}, sequence, length);
   }
 };
 
-/// A team owns one sequence; its threads normalise the model, then the lanes of thread 0 go forward and those of thread 1
-/// backward, a state per lane: for batches that leave the hardware idle.
+/// What stands for the log-likelihood of a sequence that is still to climb the ladder. No result is +infinity.
+template <class Real>
+inline constexpr Real open = infinity<Real>();
+
+/// matrix_lanes lanes own a direction of a sequence, the matrix is in their registers (matrix_sweep.hpp): for batches that
+/// fill a GPU. The warps of the league take the sequences in turns, neighbouring ones by neighbouring teams, so that the
+/// last turn is spread over all of it. Sequences that climb wait until the end: the ladder needs the registers.
+template <class ExecutionSpace, class Real>
+struct HmmForwardInMatrices : HmmSmallModel<ExecutionSpace, Real> {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  using Warp = LaneGroup<ExecutionSpace>;
+  std::size_t scratch_bytes;
+  std::int64_t first_problem = 0;
+
+  static constexpr int lanes = matrix_lanes<Real>;
+  static constexpr int per_warp = Warp::size / (2 * lanes);
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
+    const SmallModel<Real> model(memory, this->parameters.symbols());
+    const int member = team.team_rank() * Warp::size + Warp::rank();
+    const int members = team.team_size() * Warp::size;
+    fill_small_model(this->parameters, model, member, members, [&] { team.team_barrier(); });
+    team.team_barrier();  // the weights are complete
+    describe_small_model(model, this->parameters.states(), member, members);
+    team.team_barrier();  // the model is complete
+    const std::int64_t warp = std::int64_t{team.team_rank()} * team.league_size() + team.league_rank();
+    const std::int64_t warps = std::int64_t{team.team_size()} * team.league_size();
+    if (watches_without_zeros(model.template flags_of<Real>())) {
+      evaluate_all<true>(model, warp, warps);
+    } else {
+      evaluate_all<false>(model, warp, warps);
+    }
+    team.team_barrier();  // every sequence of the team has its result, or is open
+    for (std::int64_t first = warp * per_warp; first < this->sequences.batch(); first += warps * per_warp) {
+      const std::int64_t sequence = first + Warp::rank();
+      if (Warp::rank() < per_warp && sequence < this->sequences.batch() &&
+          this->results.log_likelihood(sequence) == open<Real>) {
+        this->results.write(sequence, result_of(this->climb(memory, sequence, this->sequences.length(sequence))));
+      }
+    }
+  }
+
+  template <bool without_zeros>
+  KOKKOS_FORCEINLINE_FUNCTION void evaluate_all(const SmallModel<Real>& model, std::int64_t warp,
+                                                std::int64_t warps) const {
+    using Chain = MatrixChain<Warp, Real, without_zeros>;
+    const int place = Warp::rank() % lanes * Chain::own;  // of this lane's first state
+    const bool goes_back = Warp::rank() / lanes % 2 != 0;
+    const auto states = static_cast<int>(this->parameters.states());
+    const std::uint32_t flags = model.template flags_of<Real>();
+    const auto& weights = model.template weights<Real>();
+    Chain chain(goes_back ? weights.transposed : weights.trans);
+
+    const std::int64_t batch = this->sequences.batch();
+    for (std::int64_t first = warp * per_warp; first < batch; first += warps * per_warp) {
+      const std::int64_t sequence = first + Warp::rank() / (2 * lanes);
+      const bool is_real = sequence < batch;
+      const std::int64_t length = is_real ? this->sequences.length(sequence) : 0;
+      HmmResult result;
+      const bool has_steps = this->has_steps(length, result);
+      const int both = has_steps ? static_cast<int>(length) : 0;
+      const int steps = goes_back ? both / 2 : (both + 1) / 2;
+      SymbolReader symbols(this->sequences, this->parameters.symbols(), sequence, goes_back ? length - 1 : 0, goes_back,
+                           steps);
+      chain.run(goes_back ? nullptr : weights.init + place, weights.emit + place, symbols, steps);
+
+      // The forward lanes join what is one transition ahead of them with the vector of the backward lanes.
+      Real ahead[Chain::own];
+      chain.advance(ahead);
+      double total[Chain::own];
+      bool kept = true;
+      BELLMAN_UNROLL
+      for (int j = 0; j < Chain::own; ++j) {
+        const Real sum = both > 1 ? ahead[j] : chain.value(j);
+        if (!goes_back) chain.watch().template see<without_zeros>(sum);
+        const Real behind = Warp::from_partner(chain.value(j), lanes);
+        total[j] = place + j < states ? joined(sum, behind, kept) : 0.0;
+      }
+      kept = (kept || goes_back) && chain.watch().is_high();
+      BELLMAN_UNROLL
+      for (int bit = 1; bit < Chain::own; bit *= 2) {
+        BELLMAN_UNROLL
+        for (int j = 0; j < Chain::own; j += 2 * bit) total[j] += total[j + bit];
+      }
+      BELLMAN_UNROLL
+      for (int bit = 1; bit < lanes; bit *= 2) total[0] += Warp::from_partner(total[0], bit);
+      const std::int64_t exponent = chain.exponent() + Warp::from_partner(chain.exponent(), lanes);
+      constexpr std::uint32_t group = (1u << (2 * lanes - 1) << 1) - 1;
+      const int leader = Warp::rank() / (2 * lanes) * (2 * lanes);
+      const bool all_kept = (Warp::ballot(!kept) >> leader & group) == 0;
+      const bool any_bad = (Warp::ballot(symbols.is_bad()) >> leader & group) != 0;
+      if (Warp::rank() == leader && is_real) {
+        if (has_steps) {
+          const Judgement judgement = ChainArithmetic<Real>::finish(total[0], exponent, all_kept && may_certify(flags),
+                                                                    length, log_likelihood_tolerance<Real>);
+          result = flags & row_has_nan   ? HmmResult{quiet_nan<double>(), Status::not_a_number}
+                   : any_bad             ? HmmResult{quiet_nan<double>(), Status::bad_symbol}
+                   : judgement.certified ? result_of(judgement)
+                                         : HmmResult{open<double>, Status::ok};
+        }
+        this->results.write(sequence, result);
+      }
+      Warp::sync();  // the warp starts on its next sequences together
+    }
+  }
+};
+
+/// A team owns one sequence: its warps normalise the model, then the first goes forward and the second backward, a state per
+/// lane, while the others add what only the end needs: for batches that leave the hardware idle.
 template <class ExecutionSpace, class Real>
 struct HmmForwardInLanes : HmmSmallModel<ExecutionSpace, Real> {
   using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
-  using Lanes = LaneGroup<ExecutionSpace>;
+  using Warp = LaneGroup<ExecutionSpace>;
   std::size_t scratch_bytes;
   std::int64_t first_problem = 0;
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     const std::int64_t sequence = first_problem + team.league_rank();
-    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
-    auto& exchange = *reinterpret_cast<ChainExchange<Real>*>(memory);
-    const SmallModel<Real> model(memory + sizeof(exchange), this->parameters.symbols());
-    const int member = team.team_rank() * Lanes::size + Lanes::rank();
-    fill_small_model(this->parameters, model, member, team.team_size() * Lanes::size, [&] { team.team_barrier(); });
-
     const std::int64_t length = this->sequences.length(sequence);
-    HmmResult result;
-    if (this->is_settled(model, length, result)) {
-      if (member == 0) this->results.write(sequence, result);
+    const int direction = team.team_rank();
+    HmmResult settled;
+    if (!this->has_steps(length, settled)) {
+      if (direction == 0 && Warp::rank() == 0) this->results.write(sequence, settled);
       return;
     }
-    const std::int64_t forward_steps = (length + 1) / 2;
-    const int direction = team.team_rank();
+    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
+    auto& exchange = *reinterpret_cast<LaneExchange<Real>*>(memory);
+    const SmallModel<Real> model(memory + sizeof(exchange), this->parameters.symbols());
+    const bool goes_back = direction == 1;
+    const int steps = static_cast<int>(direction > 1 ? 0 : goes_back ? length / 2 : (length + 1) / 2);
+    SymbolReader symbols(this->sequences, this->parameters.symbols(), sequence, goes_back ? length - 1 : 0, goes_back,
+                         steps);
+    LaneChain<Warp, Real> chain(symbols, steps);
+    const int member = direction * Warp::size + Warp::rank();
+    const int members = team.team_size() * Warp::size;
+    fill_small_model(this->parameters, model, member, members, [&] { team.team_barrier(); });
+    team.team_barrier();  // the weights are complete
+
     if (direction < 2) {
-      bool is_bad = false;
-      const auto row_at = [&](std::int64_t k) {
-        return this->emission_row(sequence, direction == 0 ? k : length - 1 - k, is_bad);
-      };
-      const std::int64_t steps = direction == 0 ? forward_steps : length - forward_steps;
-      LaneChain chain{0, true};
+      const auto& weights = model.template weights<Real>();
       if (steps > 0) {
-        const auto weights = direction == 0 ? forward_chain<Real>(model) : backward_chain<Real>(model);
-        chain = chain_in_lanes<Lanes>(weights, row_at, steps, exchange.vectors[direction][0]);
+        chain.run(goes_back ? nullptr : weights.init, goes_back ? weights.transposed : weights.trans, weights.emit,
+                  exchange.vectors[direction][0]);
       }
-      const int any_bad = Lanes::reduce(static_cast<int>(is_bad), [](int a, int b) { return a | b; });
-      if (Lanes::rank() == 0) {
-        exchange.exponent[direction] = chain.exponent;
-        exchange.kept[direction] = chain.kept;
+      const bool any_bad = Warp::ballot(symbols.is_bad()) != 0;
+      const bool is_high[2] = {chain.is_high(false), chain.is_high(true)};
+      if (Warp::rank() == 0) {
+        exchange.exponent[direction] = chain.exponent();
+        exchange.is_high[direction][0] = is_high[0];
+        exchange.is_high[direction][1] = is_high[1];
         exchange.is_bad[direction] = any_bad;
       }
+    } else {
+      describe_small_model(model, this->parameters.states(), member - 2 * Warp::size, members - 2 * Warp::size);
     }
-    team.team_barrier();  // both directions are there
-    if (direction == 0) join(model, memory + sizeof(exchange), sequence, length, exchange);
+    team.team_barrier();  // both directions are there, and the model is complete
+    if (direction == 0) join(model, memory + sizeof(exchange), sequence, length, chain, exchange);
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void join(const SmallModel<Real>& model, std::byte* memory, std::int64_t sequence,
-                                        std::int64_t length, ChainExchange<Real>& exchange) const {
-    using Arithmetic = ChainArithmetic<Real>;
+                                        std::int64_t length, LaneChain<Warp, Real>& chain,
+                                        const LaneExchange<Real>& exchange) const {
     const std::int64_t forward_steps = (length + 1) / 2;
+    const Real* const forward = exchange.vectors[0][(forward_steps - 1) % 2];
     const Real* const backward = exchange.vectors[1][(length - forward_steps + 1) % 2];
-    const int state = Lanes::rank() % small_states;
-    Real vector[small_states];
-    read_vector(exchange.vectors[0][(forward_steps - 1) % 2], vector);
+    const int state = Warp::rank() % small_states;
+    const Real ahead = length > 1 ? chain.advance(forward) : forward[state];
+    chain.see(ahead);
     bool kept = true;
-    double ahead = static_cast<double>(exchange.vectors[0][0][state]);
-    if (length > 1) {
-      Real column[small_states];
-      BELLMAN_UNROLL
-      for (int i = 0; i < small_states; ++i) column[i] = model.template weights<Real>().trans[i * small_states + state];
-      const Real sum = dot(vector, column);
-      kept = sum >= Arithmetic::lowest_sum() || (alive_states(vector) & model.into[state]) == 0;
-      ahead = static_cast<double>(sum);
-    }
-    if (Lanes::rank() < small_states) exchange.ahead[state] = ahead;
-    kept = Lanes::reduce(static_cast<int>(kept), [](int a, int b) { return a & b; }) != 0;
-    Lanes::sync();  // the sums of all states are there
-    if (Lanes::rank() != 0) return;
-
     double total = 0;
-    for (int j = 0; j < small_states; ++j) {
-      total = Kokkos::fma(exchange.ahead[j], length > 1 ? static_cast<double>(backward[j]) : 1.0, total);
-    }
-    HmmResult result{quiet_nan<double>(), Status::bad_symbol};
-    if (!exchange.is_bad[0] && !exchange.is_bad[1]) {
-      Judgement judgement;
-      if (model.template flags_of<Real>() == row_is_fine) {
-        judgement =
-            Arithmetic::finish(total, exchange.exponent[0] + exchange.exponent[1],
-                               kept && exchange.kept[0] && exchange.kept[1], length, log_likelihood_tolerance<Real>);
-      }
-      result = result_of(judgement.certified ? judgement : this->climb(memory, sequence, length));
-    }
-    this->results.write(sequence, result);
+    if (state < this->parameters.states()) total = joined(ahead, length > 1 ? backward[state] : Real(1), kept);
+    BELLMAN_UNROLL
+    for (int bit = 1; bit < small_states; bit *= 2) total += Warp::from_partner(total, bit);
+    kept = Warp::ballot(!kept) == 0;
+    const std::uint32_t flags = model.template flags_of<Real>();
+    const int watch = watches_without_zeros(flags) ? 1 : 0;
+    kept = kept && chain.is_high(watch != 0) && exchange.is_high[0][watch] && exchange.is_high[1][watch];
+    if (Warp::rank() != 0) return;
+    const Judgement judgement =
+        ChainArithmetic<Real>::finish(total, exchange.exponent[0] + exchange.exponent[1], kept && may_certify(flags),
+                                      length, log_likelihood_tolerance<Real>);
+    const bool is_bad = exchange.is_bad[0] || exchange.is_bad[1];
+    this->results.write(sequence, this->result(memory, flags, is_bad, judgement, sequence, length));
   }
 };
 
@@ -337,12 +441,21 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,
   const HmmResults<ExecutionSpace, Real> results{log_likelihood, statuses};
   const HmmSmallModel<ExecutionSpace, Real> small{parameters, sequences, results};
   if (plan.sweep == HmmSweep::registers) {
-    launch_teams(label, exec, HmmForwardInRegisters<ExecutionSpace, Real>{small, plan.scratch_bytes}, plan.league_size,
-                 plan.team_threads, 1, plan.scratch_level, plan.scratch_bytes);
+    if constexpr (!has_warps<ExecutionSpace>()) {
+      launch_teams(label, exec, HmmForwardInRegisters<ExecutionSpace, Real>{small, plan.scratch_bytes},
+                   plan.league_size, plan.team_threads, 1, plan.scratch_level, plan.scratch_bytes);
+    }
+  } else if (plan.sweep == HmmSweep::matrices) {
+    if constexpr (has_warps<ExecutionSpace>()) {
+      launch_teams<256, 1>(label, exec, HmmForwardInMatrices<ExecutionSpace, Real>{small, plan.scratch_bytes},
+                           plan.league_size, plan.team_threads, lanes_of<ExecutionSpace>, plan.scratch_level,
+                           plan.scratch_bytes);
+    }
   } else if (plan.sweep == HmmSweep::lanes) {
     if constexpr (has_warps<ExecutionSpace>()) {
-      launch_teams(label, exec, HmmForwardInLanes<ExecutionSpace, Real>{small, plan.scratch_bytes}, plan.league_size,
-                   plan.team_threads, lanes_of<ExecutionSpace>, plan.scratch_level, plan.scratch_bytes);
+      launch_teams<288, 2>(label, exec, HmmForwardInLanes<ExecutionSpace, Real>{small, plan.scratch_bytes},
+                           plan.league_size, plan.team_threads, lanes_of<ExecutionSpace>, plan.scratch_level,
+                           plan.scratch_bytes);
     }
   } else {
     launch_teams(label, exec,

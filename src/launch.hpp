@@ -31,14 +31,17 @@ class ProfilingRegion {
 
 /// Runs a team functor once per problem. Functor::first_problem is added to the league rank: a league holds an int, a batch
 /// may be larger.
-template <class ExecutionSpace, class Functor>
+///
+/// \tparam most_threads, least_teams  what the compiler may count on: threads times lanes of a team, teams at a time
+template <unsigned most_threads = 0, unsigned least_teams = 0, class ExecutionSpace, class Functor>
 void launch_teams(const std::string& label, const ExecutionSpace& exec, Functor functor, std::int64_t problems,
                   int team_threads, int lanes, ScratchLevel scratch_level, std::size_t scratch_bytes) {
   constexpr std::int64_t largest_league = std::numeric_limits<int>::max();
   for (std::int64_t first = 0; first < problems; first += largest_league) {
     functor.first_problem = first;
     const auto league = static_cast<int>(std::min(problems - first, largest_league));
-    Kokkos::TeamPolicy<ExecutionSpace> policy(exec, league, team_threads, lanes);
+    Kokkos::TeamPolicy<ExecutionSpace, Kokkos::LaunchBounds<most_threads, least_teams>> policy(exec, league,
+                                                                                               team_threads, lanes);
     policy.set_scratch_size(static_cast<int>(scratch_level), Kokkos::PerTeam(scratch_bytes));
     // Kokkos 4.6 allocates anew for each team launch that wants no large scratch; some of it is kept between launches.
     if (has_warps<ExecutionSpace>() && scratch_level == ScratchLevel::fast) {

@@ -6,7 +6,7 @@
 #include <bellman/impl/hmm_small_model.hpp>
 #include <bellman/impl/hmm_tables.hpp>
 #include <bellman/impl/masked_reduce.hpp>
-#include <bellman/impl/register_sweep.hpp>
+#include <bellman/impl/matrix_sweep.hpp>
 #include <bellman/impl/smith_waterman.hpp>
 #include <bellman/plan.hpp>
 #include <cmath>
@@ -33,6 +33,7 @@ const char* to_string(AlignmentSweep sweep) { return sweep == AlignmentSweep::ti
 const char* to_string(HmmSweep sweep) {
   switch (sweep) {
     case HmmSweep::registers: return "a thread per sequence";
+    case HmmSweep::matrices: return "a few lanes per direction";
     case HmmSweep::lanes: return "a lane per state";
     case HmmSweep::chain: return "states shared by a team";
   }
@@ -133,27 +134,33 @@ AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::s
 
 namespace {
 
-/// Models that fit the registers of a thread, or a lane per state.
+/// Models that fit the registers of a few lanes, or of a thread.
 HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch, std::size_t symbols) {
-  constexpr std::size_t most_in_lanes = 16384;  // sequences up to which a team each pays
   HmmPlan plan{};
   plan.first = is_double ? Rung::linear_double : Rung::linear_float;
   plan.last = Rung::log_double;
   plan.model_in_scratch = true;
   const std::size_t model = is_double ? SmallModel<double>::bytes(symbols) : SmallModel<float>::bytes(symbols);
   plan.scratch_bytes = model + alignment_slack;
-  if (backend.lanes > 1 && batch < most_in_lanes) {
-    plan.sweep = HmmSweep::lanes;
-    plan.scratch_bytes += sizeof(ChainExchange<double>);
-    plan.team_threads = 4;  // two go forward and backward, all normalise the model
-    plan.league_size = static_cast<std::int64_t>(batch);
+  if (backend.lanes > 1) {
+    // A team of matrices takes all registers of a multiprocessor, and so goes through many sequences.
+    constexpr int threads_of_multiprocessor = 2048;
+    const auto multiprocessors = static_cast<std::size_t>(std::max(1, backend.threads / threads_of_multiprocessor));
+    if (batch < 8 * multiprocessors) {
+      plan.sweep = HmmSweep::lanes;
+      plan.scratch_bytes += is_double ? sizeof(LaneExchange<double>) : sizeof(LaneExchange<float>);
+      plan.team_threads = 9;  // a warp normalises four rows of the model at a time, and there are up to 33
+      plan.league_size = static_cast<std::int64_t>(batch);
+    } else {
+      plan.sweep = HmmSweep::matrices;
+      plan.team_threads = 8;
+      plan.league_size = static_cast<std::int64_t>(multiprocessors);
+    }
   } else {
     plan.sweep = HmmSweep::registers;
-    plan.team_threads = backend.lanes > 1 ? 128 : 1;
-    // Teams that go through many sequences normalise the model less often.
-    const auto threads = static_cast<std::size_t>(plan.team_threads);
-    const auto most_teams = static_cast<std::size_t>(backend.lanes > 1 ? backend.threads / 512 : 4 * backend.threads);
-    plan.league_size = static_cast<std::int64_t>(std::min((batch + threads - 1) / threads, most_teams));
+    plan.team_threads = 1;
+    // Threads that go through many sequences normalise the model less often.
+    plan.league_size = static_cast<std::int64_t>(std::min(batch, 4 * static_cast<std::size_t>(backend.threads)));
   }
   plan.scratch_level = level_for(backend, plan.scratch_bytes);
   return plan;

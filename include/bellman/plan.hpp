@@ -52,9 +52,11 @@ struct AlignmentPlan {
   int most_teams;              ///< tiles: more problems than these teams hold are taken in turns
 };
 
-/// \brief Who holds the states of a hidden Markov model. The first two round alike: which of them is chosen does not show.
+/// \brief Who holds the states of a hidden Markov model. Matrices and lanes round alike: which of them is chosen does not
+/// show.
 enum class HmmSweep : std::uint8_t {
-  registers,  ///< few states, many sequences: a thread per sequence, the states in its registers, from both ends
+  registers,  ///< few states, hosts: a thread per sequence, the states in its registers, from both ends
+  matrices,   ///< few states, many sequences: a few lanes per direction, the transitions in their registers
   lanes,      ///< few states, few sequences: a team per sequence, a lane per state, from both ends at once
   chain       ///< any number of states: a team per sequence, whose threads share the states, one barrier a step
 };
