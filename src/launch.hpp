@@ -29,6 +29,16 @@ class ProfilingRegion {
   bool is_open_;
 };
 
+/// Whether team launches of this instance have wanted large scratch before. Kokkos 4.6 allocates anew for each one that wants
+/// none until then, and a team that wants some waits for it.
+template <class ExecutionSpace>
+bool has_large_scratch(const ExecutionSpace& exec) {
+  if constexpr (requires { exec.impl_internal_space_instance()->m_team_scratch_current_size[0]; }) {
+    return exec.impl_internal_space_instance()->m_team_scratch_current_size[0] > 0;
+  }
+  return false;
+}
+
 /// Runs a team functor once per problem. Functor::first_problem is added to the league rank: a league holds an int, a batch
 /// may be larger.
 ///
@@ -43,8 +53,7 @@ void launch_teams(const std::string& label, const ExecutionSpace& exec, Functor 
     Kokkos::TeamPolicy<ExecutionSpace, Kokkos::LaunchBounds<most_threads, least_teams>> policy(exec, league,
                                                                                                team_threads, lanes);
     policy.set_scratch_size(static_cast<int>(scratch_level), Kokkos::PerTeam(scratch_bytes));
-    // Kokkos 4.6 allocates anew for each team launch that wants no large scratch; some of it is kept between launches.
-    if (has_warps<ExecutionSpace>() && scratch_level == ScratchLevel::fast) {
+    if (has_warps<ExecutionSpace>() && scratch_level == ScratchLevel::fast && !has_large_scratch(exec)) {
       policy.set_scratch_size(static_cast<int>(ScratchLevel::large), Kokkos::PerTeam(sizeof(double)));
     }
     Kokkos::parallel_for(label, policy, functor);

@@ -168,7 +168,8 @@ KOKKOS_FORCEINLINE_FUNCTION void fill_small_model(const HmmParameters<ExecutionS
                                                   const SmallModel<Score>& model, int member, int members,
                                                   const Sync& sync) {
   using Parts = LaneGroup<ExecutionSpace, 8>;  // they share a row, interleaved
-  constexpr int unroll = 4;                    // logits on their way at a time
+  constexpr int loads = 8;                     // logits on their way at a time
+  constexpr int unroll = 4;                    // powers that overlap
   constexpr int not_a_number = 0x1000;         // above all exponents
   const auto states = static_cast<int>(parameters.states());
   const auto symbols = static_cast<int>(parameters.symbols());
@@ -192,12 +193,12 @@ KOKKOS_FORCEINLINE_FUNCTION void fill_small_model(const HmmParameters<ExecutionS
     const auto logit = [&](int k) { return k < length ? logits[k * stride] : -infinity<Score>(); };
 
     Score high = -infinity<Score>();
-    for (int from = part; from < length; from += unroll * Parts::size) {
-      Score values[unroll];
+    for (int from = part; from < length; from += loads * Parts::size) {
+      Score values[loads];
       BELLMAN_UNROLL
-      for (int u = 0; u < unroll; ++u) values[u] = logit(from + u * Parts::size);
+      for (int u = 0; u < loads; ++u) values[u] = logit(from + u * Parts::size);
       BELLMAN_UNROLL
-      for (int u = 0; u < unroll; ++u) high = values[u] > high ? values[u] : high;
+      for (int u = 0; u < loads; ++u) high = values[u] > high ? values[u] : high;
     }
     high = Parts::reduce(high, [](Score a, Score b) { return b > a ? b : a; });
 

@@ -10,7 +10,7 @@
 ///
 /// Both add up a product in the same parts: part d of a sum is the chain of fused operations over block d of the states,
 /// and parts are joined as a tree. So a result is the same bitwise whichever the plan chooses. Neither looks for structural
-/// zeros: a SumWatch notes the smallest sum, and what it cannot certify goes to the form of register_sweep.hpp.
+/// zeros: a SumWatch notes the smallest value, and what it cannot certify goes to the form of register_sweep.hpp.
 
 #include <Kokkos_Core.hpp>
 #include <bellman/impl/floating_point.hpp>
@@ -33,7 +33,8 @@ inline constexpr int matrix_lanes = is_float<Real> ? 2 : 4;
 template <class Real>
 using BitsOf = std::conditional_t<is_float<Real>, std::uint32_t, std::uint64_t>;
 
-/// Notes the smallest of all sums and values of a chain: with zeros, or without (then they count as infinite).
+/// Notes the smallest of all values of a chain: with zeros, or without (then they count as infinite). Emissions of up to 1
+/// leave no value above its sum.
 template <class Real>
 struct SumWatch {
   using Bits = BitsOf<Real>;
@@ -114,9 +115,12 @@ class SymbolReader {
     const auto missing = static_cast<std::uint32_t>(symbols_);
     return static_cast<int>(unsigned_symbol < missing ? unsigned_symbol : missing);
   }
-  /// The same for step k of those that were read.
-  KOKKOS_FORCEINLINE_FUNCTION int row_of(const Chunk& symbols, int r) {
-    return row_of(stride_ < 0 ? symbols.value[size - 1 - r] : symbols.value[r]);
+  /// Those that were read in the order of the steps.
+  KOKKOS_FORCEINLINE_FUNCTION Chunk in_order(const Chunk& symbols) const {
+    Chunk ordered;
+    BELLMAN_UNROLL
+    for (int r = 0; r < size; ++r) ordered.value[r] = stride_ < 0 ? symbols.value[size - 1 - r] : symbols.value[r];
+    return ordered;
   }
 
   KOKKOS_FORCEINLINE_FUNCTION bool is_bad() const { return is_bad_; }
@@ -180,37 +184,31 @@ class MatrixChain {
     static_assert(period == SymbolReader::size);
     const int fewest = Warp::reduce(steps, [](int a, int b) { return b < a ? b : a; });
     const int most = Warp::reduce(steps, [](int a, int b) { return b > a ? b : a; });
-    auto now = symbols.read(0);
+    auto now = symbols.in_order(symbols.read(0));
     auto ahead = symbols.read(period);
     exponent_ = 0;
     watch_ = {};
     Real emission[own];
-    read_chunks(emit + symbols.row_of(now, 0) * pitch, emission);
+    read_chunks(emit + symbols.row_of(take(now)) * pitch, emission);
     BELLMAN_UNROLL
     for (int j = 0; j < own; ++j) {
       const Real first = start == nullptr ? Real(1) : start[j];
       value_[j] = steps > 0 ? first * emission[j] : Real(1);
       watch_.template see<without_zeros>(value_[j]);
     }
-    for (int k = 1; k < most;) {
-      if (k % period == 0 && k + period <= fewest) {
-        step<true>(emit + symbols.row_of(now, 0) * pitch);
-        step<false>(emit + symbols.row_of(now, 1) * pitch);
-        step<false>(emit + symbols.row_of(now, 2) * pitch);
-        step<false>(emit + symbols.row_of(now, 3) * pitch);
-        k += period;
-      } else {
-        const int r = k % period;
-        const int row = r < 2 ? (r == 0 ? symbols.row_of(now, 0) : symbols.row_of(now, 1))
-                              : (r == 2 ? symbols.row_of(now, 2) : symbols.row_of(now, 3));
-        step<true>(emit + row * pitch, r == 0, k < steps);
-        ++k;
+    int k = 1;
+    const auto run_some = [&](int end, const auto& is_active) {
+      for (; k < end; ++k) {
+        if (k % period == 0) {
+          now = symbols.in_order(ahead);
+          ahead = symbols.read(k + period);
+          rescale(is_active());
+        }
+        step(emit + symbols.row_of(take(now)) * pitch, is_active());
       }
-      if (k % period == 0) {
-        now = ahead;
-        ahead = symbols.read(k + period);
-      }
-    }
+    };
+    run_some(fewest, [] { return true; });
+    run_some(most, [&] { return k < steps; });
   }
 
   /// One transition further, without an emission.
@@ -246,36 +244,43 @@ class MatrixChain {
  private:
   static constexpr int pitch = SmallWeights<Real>::emit_pitch;
 
-  /// One step, of those lanes that are active. May it rescale at all, and does it?
-  template <bool may_rescale>
-  KOKKOS_FORCEINLINE_FUNCTION void step(const Real* emit, bool rescales = true, bool is_active = true) {
-    Real scale = 1;
-    int shift = 0;
-    if constexpr (may_rescale) {
-      auto largest = Kokkos::bit_cast<BitsOf<Real>>(value_[0]);
-      BELLMAN_UNROLL
-      for (int j = 1; j < own; ++j) {
-        const auto bits = Kokkos::bit_cast<BitsOf<Real>>(value_[j]);
-        largest = bits > largest ? bits : largest;
-      }
-      BELLMAN_UNROLL
-      for (int bit = 1; bit < lanes; bit *= 2) {
-        const auto other = Warp::from_partner(largest, bit);
-        largest = other > largest ? other : largest;
-      }
-      shift = rescales ? Arithmetic::shift_of(Kokkos::bit_cast<Real>(largest)) : 0;
-      scale = power_of_two<Real>(-shift);
+  /// The next symbol of some that were read.
+  KOKKOS_FORCEINLINE_FUNCTION static std::int32_t take(SymbolReader::Chunk& symbols) {
+    const std::int32_t next = symbols.value[0];
+    BELLMAN_UNROLL
+    for (int r = 0; r + 1 < SymbolReader::size; ++r) symbols.value[r] = symbols.value[r + 1];
+    return next;
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void rescale(bool is_active) {
+    auto largest = Kokkos::bit_cast<BitsOf<Real>>(value_[0]);
+    BELLMAN_UNROLL
+    for (int j = 1; j < own; ++j) {
+      const auto bits = Kokkos::bit_cast<BitsOf<Real>>(value_[j]);
+      largest = bits > largest ? bits : largest;
     }
+    BELLMAN_UNROLL
+    for (int bit = 1; bit < lanes; bit *= 2) {
+      const auto other = Warp::from_partner(largest, bit);
+      largest = other > largest ? other : largest;
+    }
+    const int shift = is_active ? Arithmetic::shift_of(Kokkos::bit_cast<Real>(largest)) : 0;
+    const Real scale = power_of_two<Real>(-shift);
+    exponent_ += shift;
+    BELLMAN_UNROLL
+    for (int j = 0; j < own; ++j) value_[j] *= scale;
+  }
+
+  /// One step, of those lanes that are active.
+  KOKKOS_FORCEINLINE_FUNCTION void step(const Real* emit, bool is_active) {
     Real emission[own];
     read_chunks(emit, emission);
     Real sums[own];
     advance(sums);
     if (is_active) {
-      exponent_ += shift;
       BELLMAN_UNROLL
       for (int j = 0; j < own; ++j) {
-        if (may_rescale && rescales) watch_.template see<without_zeros>(sums[j]);
-        value_[j] = (may_rescale ? sums[j] * scale : sums[j]) * emission[j];
+        value_[j] = sums[j] * emission[j];
         watch_.template see<without_zeros>(value_[j]);
       }
     }
@@ -410,7 +415,6 @@ class LaneChain {
     Warp::sync();  // the vector before is there, and nobody reads the one before that any more
     Real vector[small_states];
     read_chunks(from, vector);
-    Real sum = dot(vector);
     if constexpr (rescales) {
       auto largest = Kokkos::bit_cast<BitsOf<Real>>(vector[0]);
       BELLMAN_UNROLL
@@ -420,10 +424,11 @@ class LaneChain {
       }
       const int shift = Arithmetic::shift_of(Kokkos::bit_cast<Real>(largest));
       exponent_ += shift;
-      see(sum);
-      sum *= power_of_two<Real>(-shift);
+      const Real scale = power_of_two<Real>(-shift);
+      BELLMAN_UNROLL
+      for (int i = 0; i < small_states; ++i) vector[i] *= scale;
     }
-    put(to, sum * emission);
+    put(to, dot(vector) * emission);
   }
 
   SymbolReader& symbols_;
