@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bellman/accuracy.hpp>
+#include <bellman/impl/block_sweep.hpp>
 #include <bellman/impl/chain_sweep.hpp>
 #include <bellman/impl/hmm_log_likelihood.hpp>
 #include <bellman/impl/hmm_recurrence.hpp>
@@ -419,6 +420,286 @@ struct HmmForwardInLanes : HmmSmallModel<ExecutionSpace, Real> {
   }
 };
 
+/// One pass over some long sequences on one rung of the ladder.
+template <class ExecutionSpace, class Score>
+struct HmmBlockPass {
+  HmmSequences of;
+  HmmResults<ExecutionSpace, Score> results;
+  BlockCut cut;
+  BlockWorkspace workspace;
+  std::size_t scratch_bytes;
+  std::int64_t first_sequence;
+  std::int64_t turn;
+  bool climbs;  ///< only sequences that are still open
+
+  KOKKOS_FUNCTION std::int64_t sequences() const {
+    const std::int64_t rest = of.batch() - first_sequence;
+    return rest < cut.sequences ? rest : cut.sequences;
+  }
+  KOKKOS_FUNCTION bool is_wanted(std::int64_t sequence) const {
+    return !climbs || results.log_likelihood(sequence) == open<Score>;
+  }
+  KOKKOS_FUNCTION bool has_work() const {
+    for (std::int64_t k = 0; k < sequences(); ++k) {
+      if (is_wanted(first_sequence + k)) return true;
+    }
+    return false;
+  }
+  /// The steps of a sequence that this pass has to do with at all.
+  KOKKOS_FUNCTION std::int64_t length(std::int64_t sequence) const {
+    if (!is_wanted(sequence)) return 0;
+    const std::int64_t given = of.length(sequence);
+    return given <= of.steps() ? given : 0;
+  }
+  /// The first step of the pass; step 0 needs no transition.
+  KOKKOS_FUNCTION std::int64_t begin() const { return 1 + turn * cut.blocks * BlockCut::steps; }
+  KOKKOS_FUNCTION std::int64_t blocks_of(std::int64_t sequence) const {
+    const std::int64_t rest = length(sequence) - begin();
+    const std::int64_t blocks = rest <= 0 ? 0 : (rest + BlockCut::steps - 1) / BlockCut::steps;
+    return blocks < cut.blocks ? blocks : cut.blocks;
+  }
+};
+
+/// Long sequences (block_sweep.hpp), first kernel: a warp owns a block of steps of a sequence, or half of one, and takes each
+/// state through it, as HmmForwardInMatrices takes sequences.
+template <class ExecutionSpace, class Score, class Real>
+struct HmmBlockChains : HmmSmallModel<ExecutionSpace, Score> {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  using Warp = LaneGroup<ExecutionSpace>;
+  HmmBlockPass<ExecutionSpace, Score> pass;
+  std::int64_t first_problem = 0;
+
+  static constexpr int lanes = matrix_lanes<Real>;
+  static constexpr int per_warp = Warp::size / lanes;
+  static constexpr int warps_per_block = small_states / per_warp;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    if (!pass.has_work()) return;
+    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, pass.scratch_bytes));
+    const SmallModel<Score> model(memory, this->parameters.symbols());
+    const int member = team.team_rank() * Warp::size + Warp::rank();
+    const int members = team.team_size() * Warp::size;
+    fill_small_model(this->parameters, model, member, members, [&] { team.team_barrier(); });
+    team.team_barrier();  // the weights are complete
+    describe_small_model(model, this->parameters.states(), member, members);
+    team.team_barrier();  // the model is complete
+    const std::int64_t warp = std::int64_t{team.team_rank()} * team.league_size() + team.league_rank();
+    const std::int64_t warps = std::int64_t{team.team_size()} * team.league_size();
+    if (watches_without_zeros(model.template flags_of<Real>())) {
+      multiply_all<true>(model, warp, warps);
+    } else {
+      multiply_all<false>(model, warp, warps);
+    }
+  }
+
+  template <bool without_zeros>
+  KOKKOS_FORCEINLINE_FUNCTION void multiply_all(const SmallModel<Score>& model, std::int64_t warp,
+                                                std::int64_t warps) const {
+    using Chain = MatrixChain<Warp, Real, without_zeros>;
+    const int place = Warp::rank() % lanes * Chain::own;  // of this lane's first state
+    const auto& weights = model.template weights<Real>();
+    const bool certifies = may_certify(model.template flags_of<Real>());
+    Chain chain(weights.trans);
+    const std::int64_t tasks = pass.sequences() * pass.cut.blocks * warps_per_block;
+    for (std::int64_t task = warp; task < tasks; task += warps) {
+      const std::int64_t matrix = task / warps_per_block;
+      const auto half = static_cast<int>(task % warps_per_block);
+      const std::int64_t sequence = pass.first_sequence + matrix / pass.cut.blocks;
+      const std::int64_t begin = pass.begin() + matrix % pass.cut.blocks * BlockCut::steps;
+      const std::int64_t rest = pass.length(sequence) - begin;
+      if (rest <= 0) continue;
+      const auto steps = static_cast<int>(rest < BlockCut::steps ? rest : BlockCut::steps);
+      const int row = half * per_warp + Warp::rank() / lanes;
+      SymbolReader symbols(this->sequences, this->parameters.symbols(), sequence, begin, false, steps);
+      chain.run(weights.trans + row * small_states + place, weights.emit + place, symbols, steps);
+
+      const BlockMatrices& blocks = pass.workspace.blocks;
+      BELLMAN_UNROLL
+      for (int j = 0; j < Chain::own; ++j) {
+        blocks.value[(matrix * small_states + row) * small_states + place + j] = static_cast<double>(chain.value(j));
+      }
+      if (place == 0) blocks.exponent[matrix * small_states + row] = chain.exponent();
+      const bool is_kept = row >= this->parameters.states() || (certifies && chain.watch().is_high());
+      const std::uint32_t flags = (Warp::ballot(!is_kept) != 0 ? block_is_lost : 0u) |
+                                  (Warp::ballot(symbols.is_bad()) != 0 ? block_has_bad_symbol : 0u);
+      if (Warp::rank() == 0) {
+        blocks.flags[2 * matrix + half] = flags;
+        if (warps_per_block == 1) blocks.flags[2 * matrix + 1] = 0;
+      }
+    }
+  }
+};
+
+/// Second kernel: a team multiplies the blocks of a group, a lane per entry.
+template <class ExecutionSpace, class Score>
+struct HmmBlockGroups : HmmSmallModel<ExecutionSpace, Score> {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  using Warp = LaneGroup<ExecutionSpace>;
+  HmmBlockPass<ExecutionSpace, Score> pass;
+  std::int64_t first_problem = 0;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const std::int64_t matrix = first_problem + team.league_rank();
+    const std::int64_t slot = matrix / pass.cut.groups;
+    const std::int64_t first = matrix % pass.cut.groups * BlockCut::group;
+    const std::int64_t rest = pass.blocks_of(pass.first_sequence + slot) - first;
+    if (rest <= 0) return;
+    const std::int64_t count = rest < BlockCut::group ? rest : BlockCut::group;
+
+    auto& product = *reinterpret_cast<BlockProduct*>(
+        aligned(team_scratch(team, ScratchLevel::fast, sizeof(BlockProduct) + alignment_slack)));
+    const int entry = team.team_rank() * Warp::size + Warp::rank();
+    const auto states = static_cast<int>(this->parameters.states());
+    const int row = entry / small_states;
+    product.vectors[0][entry] = row == entry % small_states && row < states ? 1 : 0;
+    if (entry == 0) product.flags = 0;
+    std::int64_t exponent = 0;
+    const std::int64_t from = slot * pass.cut.blocks + first;
+    const bool is_lost = multiply_blocks(pass.workspace.blocks, from, count, states, entry, product, exponent,
+                                         [&] { team.team_barrier(); });
+    std::uint32_t flags = is_lost ? block_is_lost : 0u;
+    if (entry < 2 * count) flags |= pass.workspace.blocks.flags[2 * from + entry];
+    if (flags != 0) Kokkos::atomic_or(&product.flags, flags);
+    const BlockMatrices& groups = pass.workspace.groups;
+    groups.value[matrix * BlockMatrices::entries + entry] = product.vectors[count % 2][entry];
+    if (entry % small_states == 0) groups.exponent[matrix * small_states + row] = exponent;
+    team.team_barrier();  // the flags are complete
+    if (entry < 2) groups.flags[2 * matrix + entry] = product.flags;
+  }
+};
+
+/// Third kernel: a team takes the vector of a sequence through its groups, and judges the result after the last pass.
+template <class ExecutionSpace, class Score, class Real>
+struct HmmBlockVector : HmmSmallModel<ExecutionSpace, Score> {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  using Warp = LaneGroup<ExecutionSpace>;
+  HmmBlockPass<ExecutionSpace, Score> pass;
+  std::int64_t first_problem = 0;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const std::int64_t slot = first_problem + team.league_rank();
+    const std::int64_t sequence = pass.first_sequence + slot;
+    if (!pass.is_wanted(sequence)) return;
+    const int entry = team.team_rank() * Warp::size + Warp::rank();
+    const std::int64_t length = this->sequences.length(sequence);
+    HmmResult result;
+    if (!this->has_steps(length, result)) {
+      if (entry == 0) this->results.write(sequence, result);
+      return;
+    }
+    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, pass.scratch_bytes));
+    auto& product = *reinterpret_cast<BlockProduct*>(memory);
+    const SmallModel<Score> model(memory + sizeof(BlockProduct), this->parameters.symbols());
+    fill_small_model(this->parameters, model, entry, BlockMatrices::entries, [&] { team.team_barrier(); });
+    team.team_barrier();  // the weights are complete
+    describe_small_model(model, this->parameters.states(), entry, BlockMatrices::entries);
+
+    const auto states = static_cast<int>(this->parameters.states());
+    BlockCarry& carry = pass.workspace.carry[slot];
+    std::int64_t exponent = 0;
+    std::uint32_t flags = 0;
+    double start = 0;
+    if (pass.turn > 0) {
+      exponent = carry.exponent;
+      flags = static_cast<std::uint32_t>(carry.flags);
+      if (entry < states) start = carry.value[entry];
+    } else {
+      bool is_bad = false;
+      const std::int64_t symbol = this->emission_row(sequence, 0, is_bad);
+      if (is_bad) flags |= block_has_bad_symbol;
+      if (entry < states) {
+        const double init = model.in_double.init[entry];
+        const double emission = model.in_double.emit[symbol * SmallWeights<double>::emit_pitch + entry];
+        start = init * emission;
+        if (start < power_of_two<double>(lowest_block_product) && init != 0 && emission != 0) flags |= block_is_lost;
+      }
+    }
+    product.vectors[0][entry] = start;  // only the first row is of use
+    if (entry == 0) product.flags = 0;
+    team.team_barrier();  // everybody has read the carry, and the model is complete
+    const std::int64_t count = (pass.blocks_of(sequence) + BlockCut::group - 1) / BlockCut::group;
+    const std::int64_t from = slot * pass.cut.groups;
+    const bool is_lost = multiply_blocks(pass.workspace.groups, from, count, states, entry, product, exponent,
+                                         [&] { team.team_barrier(); });
+    if (is_lost) flags |= block_is_lost;
+    for (std::int64_t k = entry; k < count; k += BlockMatrices::entries)
+      flags |= pass.workspace.groups.flags[2 * (from + k)];
+    if (flags != 0) Kokkos::atomic_or(&product.flags, flags);
+    team.team_barrier();  // the flags are complete
+    const double* const vector = product.vectors[count % 2];
+    if (entry < small_states) carry.value[entry] = vector[entry];
+    for (int row = entry; row < 1 + 2 * states; row += BlockMatrices::entries)
+      carry.normaliser[row] = model.normaliser[row];
+    if (entry != 0) return;
+    carry.exponent = exponent;
+    carry.flags = product.flags;
+    if (pass.turn + 1 < pass.cut.passes) return;
+
+    const std::uint32_t of_model = model.template flags_of<Real>();
+    double total = 0;
+    for (int j = 0; j < states; ++j) total += vector[j];
+    const bool is_kept = (product.flags & block_is_lost) == 0 && (of_model & row_is_unusable) == 0;
+    const Judgement judgement =
+        ChainArithmetic<Real>::finish(total, exponent, is_kept, length, log_likelihood_tolerance<Score>);
+    result = of_model & row_has_nan                 ? HmmResult{quiet_nan<double>(), Status::not_a_number}
+             : product.flags & block_has_bad_symbol ? HmmResult{quiet_nan<double>(), Status::bad_symbol}
+             : judgement.certified                  ? result_of(judgement)
+                                                    : HmmResult{open<double>, Status::ok};
+    this->results.write(sequence, result);
+  }
+};
+
+/// The last rung of long sequences: a team owns one, a thread a state.
+template <class ExecutionSpace, class Score>
+struct HmmBlockLast : HmmSmallModel<ExecutionSpace, Score> {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  HmmBlockPass<ExecutionSpace, Score> pass;
+  std::int64_t first_problem = 0;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const std::int64_t slot = first_problem + team.league_rank();
+    const std::int64_t sequence = pass.first_sequence + slot;
+    if (!pass.is_wanted(sequence)) return;
+    std::byte* const vectors = team_scratch(team, ScratchLevel::fast, HmmVectors<double>::bytes(small_states));
+    const LogHmmStep<ExecutionSpace, Score> step(this->parameters, pass.workspace.carry[slot].normaliser);
+    const auto symbol_at = [&](std::int64_t t) { return this->sequences.symbols(sequence, t); };
+    const Judgement judgement = sweep_chain(team, step, symbol_at, this->parameters.states(),
+                                            this->sequences.length(sequence), log_likelihood_tolerance<Score>, vectors);
+    if (team.team_rank() == 0) this->results.write(sequence, result_of(judgement));
+  }
+};
+
+/// Launches what long sequences take: some of them at a time, their passes, and the rungs of the ladder.
+template <class ExecutionSpace, class Real>
+void launch_blocks(const std::string& label, const ExecutionSpace& exec, const HmmPlan& plan,
+                   const HmmSmallModel<ExecutionSpace, Real>& small, std::byte* workspace) {
+  const BlockCut cut(small.sequences.steps());
+  constexpr int lanes = lanes_of<ExecutionSpace>;
+  constexpr int threads = BlockCut::team_threads;
+  constexpr auto fast = ScratchLevel::fast;
+  HmmBlockPass<ExecutionSpace, Real> pass{
+      small.sequences, small.results, cut, BlockWorkspace(workspace, cut), plan.scratch_bytes, 0, 0, false};
+  const auto run_rung = [&](auto zero) {
+    using Weight = decltype(zero);
+    for (pass.turn = 0; pass.turn < cut.passes; ++pass.turn) {
+      launch_teams<256, 1>(label, exec, HmmBlockChains<ExecutionSpace, Real, Weight>{small, pass}, plan.league_size,
+                           threads, lanes, fast, plan.scratch_bytes);
+      launch_teams<256, 1>(label, exec, HmmBlockGroups<ExecutionSpace, Real>{small, pass},
+                           pass.sequences() * cut.groups, threads, lanes, fast, sizeof(BlockProduct) + alignment_slack);
+      launch_teams<256, 1>(label, exec, HmmBlockVector<ExecutionSpace, Real, Weight>{small, pass}, pass.sequences(),
+                           threads, lanes, fast, plan.scratch_bytes);
+    }
+    pass.climbs = true;
+  };
+  for (; pass.first_sequence < small.sequences.batch(); pass.first_sequence += cut.sequences) {
+    pass.climbs = false;
+    if constexpr (is_float<Real>) run_rung(float{});
+    run_rung(double{});
+    launch_teams(label, exec, HmmBlockLast<ExecutionSpace, Real>{small, pass}, pass.sequences(), small_states, 1, fast,
+                 HmmVectors<double>::bytes(small_states));
+  }
+}
+
 }  // namespace
 
 template <class ExecutionSpace, class Real>
@@ -430,7 +711,7 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,
   const ProfilingRegion region("bellman::hmm_log_likelihood");
   if (sequences.batch() == 0) return;
   std::byte* model = nullptr;
-  if (plan.workspace_bytes > 0) {
+  if (plan.sweep == HmmSweep::chain && plan.workspace_bytes > 0) {
     model = aligned(workspace.data());
     const HmmTables<double> tables(model, parameters.states(), parameters.symbols());
     using Rows = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
@@ -451,6 +732,8 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,
                            plan.league_size, plan.team_threads, lanes_of<ExecutionSpace>, plan.scratch_level,
                            plan.scratch_bytes);
     }
+  } else if (plan.sweep == HmmSweep::blocks) {
+    if constexpr (has_warps<ExecutionSpace>()) launch_blocks(label, exec, plan, small, aligned(workspace.data()));
   } else if (plan.sweep == HmmSweep::lanes) {
     if constexpr (has_warps<ExecutionSpace>()) {
       launch_teams<288, 2>(label, exec, HmmForwardInLanes<ExecutionSpace, Real>{small, plan.scratch_bytes},

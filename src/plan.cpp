@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bellman/accuracy.hpp>
 #include <bellman/impl/algebra.hpp>
+#include <bellman/impl/block_sweep.hpp>
 #include <bellman/impl/hmm_log_likelihood.hpp>
 #include <bellman/impl/hmm_small_model.hpp>
 #include <bellman/impl/hmm_tables.hpp>
@@ -35,6 +36,7 @@ const char* to_string(HmmSweep sweep) {
     case HmmSweep::registers: return "a thread per sequence";
     case HmmSweep::matrices: return "a few lanes per direction";
     case HmmSweep::lanes: return "a lane per state";
+    case HmmSweep::blocks: return "blocks of steps at the same time";
     case HmmSweep::chain: return "states shared by a team";
   }
   return "unknown sweep";
@@ -135,7 +137,8 @@ AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::s
 namespace {
 
 /// Models that fit the registers of a few lanes, or of a thread.
-HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch, std::size_t symbols) {
+HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch, std::size_t symbols,
+                       std::size_t steps) {
   HmmPlan plan{};
   plan.first = is_double ? Rung::linear_double : Rung::linear_float;
   plan.last = Rung::log_double;
@@ -146,7 +149,13 @@ HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch
     // A team of matrices takes all registers of a multiprocessor, and so goes through many sequences.
     constexpr int threads_of_multiprocessor = 2048;
     const auto multiprocessors = static_cast<std::size_t>(std::max(1, backend.threads / threads_of_multiprocessor));
-    if (batch < 8 * multiprocessors) {
+    if (steps >= static_cast<std::size_t>(BlockCut::fewest_steps)) {
+      plan.sweep = HmmSweep::blocks;
+      plan.scratch_bytes += sizeof(BlockProduct);
+      plan.team_threads = BlockCut::team_threads;
+      plan.league_size = static_cast<std::int64_t>(multiprocessors);
+      plan.workspace_bytes = BlockWorkspace::bytes(BlockCut(static_cast<std::int64_t>(steps))) + alignment_slack;
+    } else if (batch < 8 * multiprocessors) {
       plan.sweep = HmmSweep::lanes;
       plan.scratch_bytes += is_double ? sizeof(LaneExchange<double>) : sizeof(LaneExchange<float>);
       plan.team_threads = 9;  // a warp normalises four rows of the model at a time, and there are up to 33
@@ -169,9 +178,9 @@ HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch
 }  // namespace
 
 HmmPlan plan_hmm_log_likelihood(const Backend& backend, bool is_double, std::size_t batch, std::size_t states,
-                                std::size_t symbols, std::size_t /*steps*/) {
+                                std::size_t symbols, std::size_t steps) {
   if (states <= small_states) {
-    const HmmPlan small = plan_small_hmm(backend, is_double, batch, symbols);
+    const HmmPlan small = plan_small_hmm(backend, is_double, batch, symbols, steps);
     if (small.scratch_level == ScratchLevel::fast) return small;
   }
   const auto model = HmmTables<double>::bytes(states, symbols);

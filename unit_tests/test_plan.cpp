@@ -101,6 +101,21 @@ TEST(HmmPlan, SmallModelsNeedNoWorkspace) {
   EXPECT_EQ(on_host.first, Rung::linear_double);
 }
 
+/// The cut rests on the number of steps alone: bits must not depend on the batch.
+TEST(HmmPlan, LongSequencesAreCutOnGpus) {
+  const HmmPlan one = impl::plan_hmm_log_likelihood(warps, false, 1, 16, 64, 65536);
+  EXPECT_EQ(one.sweep, HmmSweep::blocks);
+  EXPECT_EQ(one.scratch_level, ScratchLevel::fast);
+  EXPECT_GT(one.workspace_bytes, 0u);
+  const HmmPlan many = impl::plan_hmm_log_likelihood(warps, false, 10000, 16, 64, 65536);
+  EXPECT_EQ(many.sweep, HmmSweep::blocks);
+  EXPECT_EQ(many.workspace_bytes, one.workspace_bytes);
+  EXPECT_EQ(impl::plan_hmm_log_likelihood(warps, false, 1, 16, 64, 65535).sweep, HmmSweep::lanes);
+  EXPECT_EQ(impl::plan_hmm_log_likelihood(host, false, 1, 16, 64, 65536).sweep, HmmSweep::registers);
+  // The workspace does not grow for ever.
+  EXPECT_LT(impl::plan_hmm_log_likelihood(warps, true, 1, 16, 64, 1000000000).workspace_bytes, 20000000u);
+}
+
 TEST(HmmPlan, LargeModelsAreSharedByATeam) {
   const HmmPlan middle = impl::plan_hmm_log_likelihood(warps, false, 64, 17, 64, 128);
   EXPECT_EQ(middle.sweep, HmmSweep::chain);

@@ -58,6 +58,7 @@ enum class HmmSweep : std::uint8_t {
   registers,  ///< few states, hosts: a thread per sequence, the states in its registers, from both ends
   matrices,   ///< few states, many sequences: a few lanes per direction, the transitions in their registers
   lanes,      ///< few states, few sequences: a team per sequence, a lane per state, from both ends at once
+  blocks,     ///< few states, long sequences: blocks of steps at the same time, each as what it does to every state
   chain       ///< any number of states: a team per sequence, whose threads share the states, one barrier a step
 };
 
