@@ -247,7 +247,7 @@ struct HmmForwardInMatrices : HmmSmallModel<ExecutionSpace, Real> {
   std::size_t scratch_bytes;
   std::int64_t first_problem = 0;
 
-  static constexpr int lanes = matrix_lanes;
+  static constexpr int lanes = matrix_lanes<Real>;
   static constexpr int per_warp = Warp::size / (2 * lanes);
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
@@ -469,7 +469,7 @@ struct HmmBlockChains : HmmSmallModel<ExecutionSpace, Score> {
   HmmBlockPass<ExecutionSpace, Score> pass;
   std::int64_t first_problem = 0;
 
-  static constexpr int lanes = matrix_lanes;
+  static constexpr int lanes = matrix_lanes<Real>;
   static constexpr int per_warp = Warp::size / lanes;
   static constexpr int warps_per_block = small_states / per_warp;
 
@@ -682,9 +682,8 @@ void launch_blocks(const std::string& label, const ExecutionSpace& exec, const H
   const auto run_rung = [&](auto zero) {
     using Weight = decltype(zero);
     for (pass.turn = 0; pass.turn < cut.passes; ++pass.turn) {
-      launch_teams<32 * matrix_warps<Weight>, 1>(label, exec, HmmBlockChains<ExecutionSpace, Real, Weight>{small, pass},
-                                                 plan.league_size, matrix_warps<Weight>, lanes, fast,
-                                                 plan.scratch_bytes);
+      launch_teams<256, 1>(label, exec, HmmBlockChains<ExecutionSpace, Real, Weight>{small, pass}, plan.league_size,
+                           threads, lanes, fast, plan.scratch_bytes);
       launch_teams<256, 1>(label, exec, HmmBlockGroups<ExecutionSpace, Real>{small, pass},
                            pass.sequences() * cut.groups, threads, lanes, fast, sizeof(BlockProduct) + alignment_slack);
       launch_teams<256, 1>(label, exec, HmmBlockVector<ExecutionSpace, Real, Weight>{small, pass}, pass.sequences(),
@@ -729,9 +728,9 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,
     }
   } else if (plan.sweep == HmmSweep::matrices) {
     if constexpr (has_warps<ExecutionSpace>()) {
-      launch_teams<32 * matrix_warps<Real>, 1>(
-          label, exec, HmmForwardInMatrices<ExecutionSpace, Real>{small, plan.scratch_bytes}, plan.league_size,
-          plan.team_threads, lanes_of<ExecutionSpace>, plan.scratch_level, plan.scratch_bytes);
+      launch_teams<256, 1>(label, exec, HmmForwardInMatrices<ExecutionSpace, Real>{small, plan.scratch_bytes},
+                           plan.league_size, plan.team_threads, lanes_of<ExecutionSpace>, plan.scratch_level,
+                           plan.scratch_bytes);
     }
   } else if (plan.sweep == HmmSweep::blocks) {
     if constexpr (has_warps<ExecutionSpace>()) launch_blocks(label, exec, plan, small, aligned(workspace.data()));

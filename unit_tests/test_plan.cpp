@@ -87,7 +87,7 @@ TEST(HmmPlan, SmallModelsNeedNoWorkspace) {
   const HmmPlan many = impl::plan_hmm_log_likelihood(warps, false, 65536, 16, 64, 128);
   EXPECT_EQ(many.sweep, HmmSweep::matrices);
   EXPECT_EQ(many.league_size, 132);
-  EXPECT_EQ(many.team_threads, 16);
+  EXPECT_EQ(many.team_threads, 8);
   const HmmPlan on_host = impl::plan_hmm_log_likelihood(host, true, 64, 3, 4, 128);
   EXPECT_EQ(on_host.sweep, HmmSweep::registers);
   EXPECT_EQ(on_host.league_size, 8);

@@ -24,12 +24,10 @@
 
 namespace bellman::impl {
 
-/// The lanes that share a direction of a chain, and the parts of a sum.
-inline constexpr int matrix_lanes = 4;
-
-/// The warps of a team of matrices: as many as the registers of a multiprocessor hold.
+/// The lanes that share a direction of a chain, and the parts of a sum: so many that a lane's share of the matrix takes 128
+/// registers.
 template <class Real>
-inline constexpr int matrix_warps = is_float<Real> ? 16 : 8;
+inline constexpr int matrix_lanes = is_float<Real> ? 2 : 4;
 
 /// A number that is not negative as an integer of the same order. Infinity and NaN are above all numbers.
 template <class Real>
@@ -159,7 +157,7 @@ KOKKOS_FORCEINLINE_FUNCTION void read_chunks(const Real* memory, Real (&values)[
 template <class Warp, class Real, bool without_zeros>
 class MatrixChain {
  public:
-  static constexpr int lanes = matrix_lanes;
+  static constexpr int lanes = matrix_lanes<Real>;
   static constexpr int own = small_states / lanes;
   using Arithmetic = ChainArithmetic<Real>;
 
@@ -231,7 +229,11 @@ class MatrixChain {
     }
     BELLMAN_UNROLL
     for (int j = 0; j < own; ++j) {
-      sums[j] = (part[0][j] + part[1][j]) + (part[2][j] + part[3][j]);
+      if constexpr (lanes == 2) {
+        sums[j] = part[0][j] + part[1][j];
+      } else {
+        sums[j] = (part[0][j] + part[1][j]) + (part[2][j] + part[3][j]);
+      }
     }
   }
 
@@ -390,7 +392,7 @@ class LaneChain {
 
   /// sum_i vector(i) column(i), in the parts of MatrixChain.
   KOKKOS_FORCEINLINE_FUNCTION Real dot(const Real (&vector)[small_states]) const {
-    constexpr int parts = matrix_lanes;
+    constexpr int parts = matrix_lanes<Real>;
     constexpr int size = small_states / parts;
     Real part[parts];
     BELLMAN_UNROLL
@@ -401,7 +403,11 @@ class LaneChain {
         part[d] = i == 0 ? vector[k] * column_[k] : Kokkos::fma(vector[k], column_[k], part[d]);
       }
     }
-    return (part[0] + part[1]) + (part[2] + part[3]);
+    if constexpr (parts == 2) {
+      return part[0] + part[1];
+    } else {
+      return (part[0] + part[1]) + (part[2] + part[3]);
+    }
   }
 
   template <bool rescales>
