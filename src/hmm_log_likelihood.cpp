@@ -420,27 +420,27 @@ struct HmmForwardInLanes : HmmSmallModel<ExecutionSpace, Real> {
   }
 };
 
-/// One pass over some long sequences on one rung of the ladder.
-template <class ExecutionSpace, class Score>
-struct HmmBlockPass {
-  HmmSequences of;
-  HmmResults<ExecutionSpace, Score> results;
-  BlockCut cut;
-  BlockWorkspace workspace;
-  std::size_t scratch_bytes;
+/// One pass over some long sequences on one rung of the ladder. Kernels of more than 512 bytes could not be captured in a
+/// graph: what follows from the rest is not kept.
+template <class ExecutionSpace, class Real>
+struct HmmBlockPass : HmmSmallModel<ExecutionSpace, Real> {
+  std::byte* memory;
   std::int64_t first_sequence;
-  std::int64_t turn;
+  int turn;
   bool climbs;  ///< only sequences that are still open
 
-  KOKKOS_FUNCTION std::int64_t sequences() const {
-    const std::int64_t rest = of.batch() - first_sequence;
-    return rest < cut.sequences ? rest : cut.sequences;
+  KOKKOS_FUNCTION BlockCut cut() const { return BlockCut(this->sequences.steps()); }
+  KOKKOS_FUNCTION BlockWorkspace workspace() const { return BlockWorkspace(memory, cut()); }
+  /// How many sequences there are.
+  KOKKOS_FUNCTION std::int64_t count() const {
+    const std::int64_t rest = this->sequences.batch() - first_sequence;
+    return rest < cut().sequences ? rest : cut().sequences;
   }
   KOKKOS_FUNCTION bool is_wanted(std::int64_t sequence) const {
-    return !climbs || results.log_likelihood(sequence) == open<Score>;
+    return !climbs || this->results.log_likelihood(sequence) == open<Real>;
   }
   KOKKOS_FUNCTION bool has_work() const {
-    for (std::int64_t k = 0; k < sequences(); ++k) {
+    for (std::int64_t k = 0; k < count(); ++k) {
       if (is_wanted(first_sequence + k)) return true;
     }
     return false;
@@ -448,25 +448,25 @@ struct HmmBlockPass {
   /// The steps of a sequence that this pass has to do with at all.
   KOKKOS_FUNCTION std::int64_t length(std::int64_t sequence) const {
     if (!is_wanted(sequence)) return 0;
-    const std::int64_t given = of.length(sequence);
-    return given <= of.steps() ? given : 0;
+    const std::int64_t given = this->sequences.length(sequence);
+    return given <= this->sequences.steps() ? given : 0;
   }
   /// The first step of the pass; step 0 needs no transition.
-  KOKKOS_FUNCTION std::int64_t begin() const { return 1 + turn * cut.blocks * BlockCut::steps; }
+  KOKKOS_FUNCTION std::int64_t begin() const { return 1 + turn * cut().blocks * BlockCut::steps; }
   KOKKOS_FUNCTION std::int64_t blocks_of(std::int64_t sequence) const {
     const std::int64_t rest = length(sequence) - begin();
     const std::int64_t blocks = rest <= 0 ? 0 : (rest + BlockCut::steps - 1) / BlockCut::steps;
-    return blocks < cut.blocks ? blocks : cut.blocks;
+    return blocks < cut().blocks ? blocks : cut().blocks;
   }
 };
 
 /// Long sequences (block_sweep.hpp), first kernel: a warp owns a block of steps of a sequence, or half of one, and takes each
 /// state through it, as HmmForwardInMatrices takes sequences.
 template <class ExecutionSpace, class Score, class Real>
-struct HmmBlockChains : HmmSmallModel<ExecutionSpace, Score> {
+struct HmmBlockChains : HmmBlockPass<ExecutionSpace, Score> {
   using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
   using Warp = LaneGroup<ExecutionSpace>;
-  HmmBlockPass<ExecutionSpace, Score> pass;
+  std::size_t scratch_bytes;
   std::int64_t first_problem = 0;
 
   static constexpr int lanes = matrix_lanes<Real>;
@@ -474,8 +474,8 @@ struct HmmBlockChains : HmmSmallModel<ExecutionSpace, Score> {
   static constexpr int warps_per_block = small_states / per_warp;
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
-    if (!pass.has_work()) return;
-    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, pass.scratch_bytes));
+    if (!this->has_work()) return;
+    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
     const SmallModel<Score> model(memory, this->parameters.symbols());
     const int member = team.team_rank() * Warp::size + Warp::rank();
     const int members = team.team_size() * Warp::size;
@@ -500,20 +500,22 @@ struct HmmBlockChains : HmmSmallModel<ExecutionSpace, Score> {
     const auto& weights = model.template weights<Real>();
     const bool certifies = may_certify(model.template flags_of<Real>());
     Chain chain(weights.trans);
-    const std::int64_t tasks = pass.sequences() * pass.cut.blocks * warps_per_block;
+    const BlockCut cut = this->cut();
+    const BlockWorkspace workspace = this->workspace();
+    const std::int64_t tasks = this->count() * cut.blocks * warps_per_block;
     for (std::int64_t task = warp; task < tasks; task += warps) {
       const std::int64_t matrix = task / warps_per_block;
       const auto half = static_cast<int>(task % warps_per_block);
-      const std::int64_t sequence = pass.first_sequence + matrix / pass.cut.blocks;
-      const std::int64_t begin = pass.begin() + matrix % pass.cut.blocks * BlockCut::steps;
-      const std::int64_t rest = pass.length(sequence) - begin;
+      const std::int64_t sequence = this->first_sequence + matrix / cut.blocks;
+      const std::int64_t begin = this->begin() + matrix % cut.blocks * BlockCut::steps;
+      const std::int64_t rest = this->length(sequence) - begin;
       if (rest <= 0) continue;
       const auto steps = static_cast<int>(rest < BlockCut::steps ? rest : BlockCut::steps);
       const int row = half * per_warp + Warp::rank() / lanes;
       SymbolReader symbols(this->sequences, this->parameters.symbols(), sequence, begin, false, steps);
       chain.run(weights.trans + row * small_states + place, weights.emit + place, symbols, steps);
 
-      const BlockMatrices& blocks = pass.workspace.blocks;
+      const BlockMatrices& blocks = workspace.blocks;
       BELLMAN_UNROLL
       for (int j = 0; j < Chain::own; ++j) {
         blocks.value[(matrix * small_states + row) * small_states + place + j] = static_cast<double>(chain.value(j));
@@ -532,17 +534,19 @@ struct HmmBlockChains : HmmSmallModel<ExecutionSpace, Score> {
 
 /// Second kernel: a team multiplies the blocks of a group, a lane per entry.
 template <class ExecutionSpace, class Score>
-struct HmmBlockGroups : HmmSmallModel<ExecutionSpace, Score> {
+struct HmmBlockGroups : HmmBlockPass<ExecutionSpace, Score> {
   using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
   using Warp = LaneGroup<ExecutionSpace>;
-  HmmBlockPass<ExecutionSpace, Score> pass;
+  std::size_t scratch_bytes;
   std::int64_t first_problem = 0;
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const BlockCut cut = this->cut();
+    const BlockWorkspace workspace = this->workspace();
     const std::int64_t matrix = first_problem + team.league_rank();
-    const std::int64_t slot = matrix / pass.cut.groups;
-    const std::int64_t first = matrix % pass.cut.groups * BlockCut::group;
-    const std::int64_t rest = pass.blocks_of(pass.first_sequence + slot) - first;
+    const std::int64_t slot = matrix / cut.groups;
+    const std::int64_t first = matrix % cut.groups * BlockCut::group;
+    const std::int64_t rest = this->blocks_of(this->first_sequence + slot) - first;
     if (rest <= 0) return;
     const std::int64_t count = rest < BlockCut::group ? rest : BlockCut::group;
 
@@ -554,13 +558,13 @@ struct HmmBlockGroups : HmmSmallModel<ExecutionSpace, Score> {
     product.vectors[0][entry] = row == entry % small_states && row < states ? 1 : 0;
     if (entry == 0) product.flags = 0;
     std::int64_t exponent = 0;
-    const std::int64_t from = slot * pass.cut.blocks + first;
-    const bool is_lost = multiply_blocks(pass.workspace.blocks, from, count, states, entry, product, exponent,
-                                         [&] { team.team_barrier(); });
+    const std::int64_t from = slot * cut.blocks + first;
+    const bool is_lost =
+        multiply_blocks(workspace.blocks, from, count, states, entry, product, exponent, [&] { team.team_barrier(); });
     std::uint32_t flags = is_lost ? block_is_lost : 0u;
-    if (entry < 2 * count) flags |= pass.workspace.blocks.flags[2 * from + entry];
+    if (entry < 2 * count) flags |= workspace.blocks.flags[2 * from + entry];
     if (flags != 0) Kokkos::atomic_or(&product.flags, flags);
-    const BlockMatrices& groups = pass.workspace.groups;
+    const BlockMatrices& groups = workspace.groups;
     groups.value[matrix * BlockMatrices::entries + entry] = product.vectors[count % 2][entry];
     if (entry % small_states == 0) groups.exponent[matrix * small_states + row] = exponent;
     team.team_barrier();  // the flags are complete
@@ -568,18 +572,18 @@ struct HmmBlockGroups : HmmSmallModel<ExecutionSpace, Score> {
   }
 };
 
-/// Third kernel: a team takes the vector of a sequence through its groups, and judges the result after the last pass.
+/// Third kernel: a team takes the vector of a sequence through its groups, and judges the result after the last this->
 template <class ExecutionSpace, class Score, class Real>
-struct HmmBlockVector : HmmSmallModel<ExecutionSpace, Score> {
+struct HmmBlockVector : HmmBlockPass<ExecutionSpace, Score> {
   using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
   using Warp = LaneGroup<ExecutionSpace>;
-  HmmBlockPass<ExecutionSpace, Score> pass;
+  std::size_t scratch_bytes;
   std::int64_t first_problem = 0;
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     const std::int64_t slot = first_problem + team.league_rank();
-    const std::int64_t sequence = pass.first_sequence + slot;
-    if (!pass.is_wanted(sequence)) return;
+    const std::int64_t sequence = this->first_sequence + slot;
+    if (!this->is_wanted(sequence)) return;
     const int entry = team.team_rank() * Warp::size + Warp::rank();
     const std::int64_t length = this->sequences.length(sequence);
     HmmResult result;
@@ -587,7 +591,7 @@ struct HmmBlockVector : HmmSmallModel<ExecutionSpace, Score> {
       if (entry == 0) this->results.write(sequence, result);
       return;
     }
-    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, pass.scratch_bytes));
+    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
     auto& product = *reinterpret_cast<BlockProduct*>(memory);
     const SmallModel<Score> model(memory + sizeof(BlockProduct), this->parameters.symbols());
     fill_small_model(this->parameters, model, entry, BlockMatrices::entries, [&] { team.team_barrier(); });
@@ -595,11 +599,13 @@ struct HmmBlockVector : HmmSmallModel<ExecutionSpace, Score> {
     describe_small_model(model, this->parameters.states(), entry, BlockMatrices::entries);
 
     const auto states = static_cast<int>(this->parameters.states());
-    BlockCarry& carry = pass.workspace.carry[slot];
+    const BlockCut cut = this->cut();
+    const BlockWorkspace workspace = this->workspace();
+    BlockCarry& carry = workspace.carry[slot];
     std::int64_t exponent = 0;
     std::uint32_t flags = 0;
     double start = 0;
-    if (pass.turn > 0) {
+    if (this->turn > 0) {
       exponent = carry.exponent;
       flags = static_cast<std::uint32_t>(carry.flags);
       if (entry < states) start = carry.value[entry];
@@ -617,13 +623,13 @@ struct HmmBlockVector : HmmSmallModel<ExecutionSpace, Score> {
     product.vectors[0][entry] = start;  // only the first row is of use
     if (entry == 0) product.flags = 0;
     team.team_barrier();  // everybody has read the carry, and the model is complete
-    const std::int64_t count = (pass.blocks_of(sequence) + BlockCut::group - 1) / BlockCut::group;
-    const std::int64_t from = slot * pass.cut.groups;
-    const bool is_lost = multiply_blocks(pass.workspace.groups, from, count, states, entry, product, exponent,
-                                         [&] { team.team_barrier(); });
+    const std::int64_t count = (this->blocks_of(sequence) + BlockCut::group - 1) / BlockCut::group;
+    const std::int64_t from = slot * cut.groups;
+    const bool is_lost =
+        multiply_blocks(workspace.groups, from, count, states, entry, product, exponent, [&] { team.team_barrier(); });
     if (is_lost) flags |= block_is_lost;
     for (std::int64_t k = entry; k < count; k += BlockMatrices::entries)
-      flags |= pass.workspace.groups.flags[2 * (from + k)];
+      flags |= workspace.groups.flags[2 * (from + k)];
     if (flags != 0) Kokkos::atomic_or(&product.flags, flags);
     team.team_barrier();  // the flags are complete
     const double* const vector = product.vectors[count % 2];
@@ -633,7 +639,7 @@ struct HmmBlockVector : HmmSmallModel<ExecutionSpace, Score> {
     if (entry != 0) return;
     carry.exponent = exponent;
     carry.flags = product.flags;
-    if (pass.turn + 1 < pass.cut.passes) return;
+    if (this->turn + 1 < cut.passes) return;
 
     const std::uint32_t of_model = model.template flags_of<Real>();
     double total = 0;
@@ -651,17 +657,17 @@ struct HmmBlockVector : HmmSmallModel<ExecutionSpace, Score> {
 
 /// The last rung of long sequences: a team owns one, a thread a state.
 template <class ExecutionSpace, class Score>
-struct HmmBlockLast : HmmSmallModel<ExecutionSpace, Score> {
+struct HmmBlockLast : HmmBlockPass<ExecutionSpace, Score> {
   using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
-  HmmBlockPass<ExecutionSpace, Score> pass;
+  std::size_t scratch_bytes;
   std::int64_t first_problem = 0;
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     const std::int64_t slot = first_problem + team.league_rank();
-    const std::int64_t sequence = pass.first_sequence + slot;
-    if (!pass.is_wanted(sequence)) return;
+    const std::int64_t sequence = this->first_sequence + slot;
+    if (!this->is_wanted(sequence)) return;
     std::byte* const vectors = team_scratch(team, ScratchLevel::fast, HmmVectors<double>::bytes(small_states));
-    const LogHmmStep<ExecutionSpace, Score> step(this->parameters, pass.workspace.carry[slot].normaliser);
+    const LogHmmStep<ExecutionSpace, Score> step(this->parameters, this->workspace().carry[slot].normaliser);
     const auto symbol_at = [&](std::int64_t t) { return this->sequences.symbols(sequence, t); };
     const Judgement judgement = sweep_chain(team, step, symbol_at, this->parameters.states(),
                                             this->sequences.length(sequence), log_likelihood_tolerance<Score>, vectors);
@@ -677,17 +683,17 @@ void launch_blocks(const std::string& label, const ExecutionSpace& exec, const H
   constexpr int lanes = lanes_of<ExecutionSpace>;
   constexpr int threads = BlockCut::team_threads;
   constexpr auto fast = ScratchLevel::fast;
-  HmmBlockPass<ExecutionSpace, Real> pass{
-      small.sequences, small.results, cut, BlockWorkspace(workspace, cut), plan.scratch_bytes, 0, 0, false};
+  HmmBlockPass<ExecutionSpace, Real> pass{small, workspace, 0, 0, false};
   const auto run_rung = [&](auto zero) {
     using Weight = decltype(zero);
-    for (pass.turn = 0; pass.turn < cut.passes; ++pass.turn) {
-      launch_teams<256, 1>(label, exec, HmmBlockChains<ExecutionSpace, Real, Weight>{small, pass}, plan.league_size,
-                           threads, lanes, fast, plan.scratch_bytes);
-      launch_teams<256, 1>(label, exec, HmmBlockGroups<ExecutionSpace, Real>{small, pass},
-                           pass.sequences() * cut.groups, threads, lanes, fast, sizeof(BlockProduct) + alignment_slack);
-      launch_teams<256, 1>(label, exec, HmmBlockVector<ExecutionSpace, Real, Weight>{small, pass}, pass.sequences(),
-                           threads, lanes, fast, plan.scratch_bytes);
+    for (pass.turn = 0; pass.turn < static_cast<int>(cut.passes); ++pass.turn) {
+      launch_teams<256, 1>(label, exec, HmmBlockChains<ExecutionSpace, Real, Weight>{pass, plan.scratch_bytes},
+                           plan.league_size, threads, lanes, fast, plan.scratch_bytes);
+      constexpr std::size_t product_bytes = sizeof(BlockProduct) + alignment_slack;
+      launch_teams<256, 1>(label, exec, HmmBlockGroups<ExecutionSpace, Real>{pass, product_bytes},
+                           pass.count() * cut.groups, threads, lanes, fast, product_bytes);
+      launch_teams<256, 1>(label, exec, HmmBlockVector<ExecutionSpace, Real, Weight>{pass, plan.scratch_bytes},
+                           pass.count(), threads, lanes, fast, plan.scratch_bytes);
     }
     pass.climbs = true;
   };
@@ -695,8 +701,9 @@ void launch_blocks(const std::string& label, const ExecutionSpace& exec, const H
     pass.climbs = false;
     if constexpr (is_float<Real>) run_rung(float{});
     run_rung(double{});
-    launch_teams(label, exec, HmmBlockLast<ExecutionSpace, Real>{small, pass}, pass.sequences(), small_states, 1, fast,
-                 HmmVectors<double>::bytes(small_states));
+    constexpr std::size_t vector_bytes = HmmVectors<double>::bytes(small_states);
+    launch_teams(label, exec, HmmBlockLast<ExecutionSpace, Real>{pass, vector_bytes}, pass.count(), small_states, 1,
+                 fast, vector_bytes);
   }
 }
 

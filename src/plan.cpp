@@ -155,7 +155,7 @@ HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch
       plan.team_threads = BlockCut::team_threads;
       plan.league_size = static_cast<std::int64_t>(multiprocessors);
       plan.workspace_bytes = BlockWorkspace::bytes(BlockCut(static_cast<std::int64_t>(steps))) + alignment_slack;
-    } else if (batch < 8 * multiprocessors) {
+    } else if (batch <= 2 * multiprocessors) {
       plan.sweep = HmmSweep::lanes;
       plan.scratch_bytes += is_double ? sizeof(LaneExchange<double>) : sizeof(LaneExchange<float>);
       plan.team_threads = 9;  // a warp normalises four rows of the model at a time, and there are up to 33
