@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bellman/accuracy.hpp>
+#include <bellman/impl/block_sweep.hpp>
 #include <bellman/impl/chain_sweep.hpp>
 #include <bellman/impl/hmm_log_likelihood.hpp>
 #include <bellman/impl/hmm_recurrence.hpp>
@@ -7,6 +8,7 @@
 #include <bellman/impl/hmm_tables.hpp>
 #include <bellman/impl/host_kernels.hpp>
 #include <bellman/impl/lanes.hpp>
+#include <bellman/impl/matrix_sweep.hpp>
 #include <bellman/impl/register_sweep.hpp>
 #include <bellman/impl/state_tile.hpp>
 
@@ -177,45 +179,44 @@ struct NoBarrier {
   KOKKOS_FUNCTION void operator()() const {}
 };
 
-/// What the kernels for small models share (register_sweep.hpp): the team normalises the model into its scratch.
+/// What the kernels for small models share: the team normalises the model into its scratch.
 template <class ExecutionSpace, class Real>
 struct HmmSmallModel {
   HmmParameters<ExecutionSpace, Real> parameters;
   HmmSequences sequences;
   HmmResults<ExecutionSpace, Real> results;
 
-  /// Whether the result of a sequence is known without looking at its symbols.
-  KOKKOS_FORCEINLINE_FUNCTION bool is_settled(const SmallModel<Real>& model, std::int64_t length,
-                                              HmmResult& result) const {
-    result = {quiet_nan<double>(), Status::ok};
-    if (length < 0 || length > sequences.steps()) {
-      result.status = Status::bad_length;
-    } else if (length == 0) {
-      result = {0, Status::empty};
-    } else if (model.template flags_of<double>() & row_has_nan) {
-      result.status = Status::not_a_number;
-    }
-    return result.status != Status::ok;
+  /// Whether a sequence has steps; the result of others is known.
+  KOKKOS_FORCEINLINE_FUNCTION bool has_steps(std::int64_t length, HmmResult& otherwise) const {
+    const bool is_legal = length >= 0 && length <= sequences.steps();
+    otherwise = is_legal ? HmmResult{0, Status::empty} : HmmResult{quiet_nan<double>(), Status::bad_length};
+    return is_legal && length > 0;
   }
 
-  /// The row of the emission weights for a step; notes a symbol out of range.
-  KOKKOS_FORCEINLINE_FUNCTION std::int64_t emission_row(std::int64_t sequence, std::int64_t t, bool& is_bad) const {
-    const std::int64_t symbol = sequences.symbols(sequence, t);
-    const std::int64_t symbols = parameters.symbols();
-    is_bad = is_bad || symbol >= symbols;
-    return symbol < 0 || symbol >= symbols ? symbols : symbol;
+  /// The result of a sequence that has steps, from what its first sweep found.
+  KOKKOS_FORCEINLINE_FUNCTION HmmResult result(std::byte* memory, std::uint32_t flags, bool is_bad,
+                                               const Judgement& judgement, std::int64_t sequence,
+                                               std::int64_t length) const {
+    if (flags & row_has_nan) return {quiet_nan<double>(), Status::not_a_number};
+    if (is_bad) return {quiet_nan<double>(), Status::bad_symbol};
+    return result_of(judgement.certified ? judgement : climb(memory, sequence, length));
   }
 
-  /// The wider rungs, in one thread: rare, and not worth the registers that inlining them would cost. The model is found
-  /// again from its memory: a reference to the caller's would keep its pointers out of registers.
+  /// What the sweeps for GPUs do not certify, in one thread: rare, and not worth the registers that inlining it would cost.
+  /// The model is found again from its memory: a reference to the caller's would keep its pointers out of registers.
   BELLMAN_NOINLINE KOKKOS_FUNCTION Judgement climb(std::byte* memory, std::int64_t sequence,
                                                    std::int64_t length) const {
     const SmallModel<Real> model(memory, parameters.symbols());
+    const auto states = static_cast<int>(parameters.states());
     constexpr double tolerance = log_likelihood_tolerance<Real>;
-    if (is_float<Real> && model.template flags_of<double>() == row_is_fine) {
-      bool is_bad = false;
-      const auto row_at = [&](std::int64_t t) { return emission_row(sequence, t, is_bad); };
-      const Judgement judgement = sweep_in_registers<double>(model, row_at, length, tolerance);
+    bool is_bad = false;
+    const auto row_at = [&](std::int64_t t) { return emission_row(sequence, t, is_bad); };
+    if ((model.template flags_of<Real>() & row_is_unusable) == 0) {
+      const Judgement judgement = sweep_in_registers<Real>(model, states, row_at, length, tolerance);
+      if (judgement.certified) return judgement;
+    }
+    if (is_float<Real> && (model.template flags_of<double>() & row_is_unusable) == 0) {
+      const Judgement judgement = sweep_in_registers<double>(model, states, row_at, length, tolerance);
       if (judgement.certified) return judgement;
     }
     return in_logarithms(model, sequence, length);
@@ -230,131 +231,489 @@ struct HmmSmallModel {
     alignas(16) std::byte vectors[HmmVectors<double>::bytes(small_states)];
     return sweep_chain(SingleThread(), step, symbol_at, parameters.states(), length, tolerance, vectors);
   }
+
+  /// The row of the emission weights for a step; notes a symbol out of range.
+  KOKKOS_FORCEINLINE_FUNCTION std::int64_t emission_row(std::int64_t sequence, std::int64_t t, bool& is_bad) const {
+    const std::int64_t symbol = sequences.symbols(sequence, t);
+    const std::int64_t symbols = parameters.symbols();
+    is_bad = is_bad || symbol >= symbols;
+    return symbol < 0 || symbol >= symbols ? symbols : symbol;
+  }
 };
 
-/// A thread owns one sequence after the other, with its states in registers: for batches that fill the hardware.
+/// What stands for the log-likelihood of a sequence that is still to climb the ladder. No result is +infinity.
+template <class Real>
+inline constexpr Real open = infinity<Real>();
+
+/// matrix_lanes lanes own a direction of a sequence, the matrix is in their registers (matrix_sweep.hpp): for batches that
+/// fill a GPU. The warps of the league take the sequences in turns, neighbouring ones by neighbouring teams, so that the
+/// last turn is spread over all of it. Sequences that climb wait until the end: the ladder needs the registers.
 template <class ExecutionSpace, class Real>
-struct HmmForwardInRegisters : HmmSmallModel<ExecutionSpace, Real> {
+struct HmmForwardInMatrices : HmmSmallModel<ExecutionSpace, Real> {
   using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  using Warp = LaneGroup<ExecutionSpace>;
   std::size_t scratch_bytes;
   std::int64_t first_problem = 0;
+
+  static constexpr int lanes = matrix_lanes<Real>;
+  static constexpr int per_warp = Warp::size / (2 * lanes);
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
     const SmallModel<Real> model(memory, this->parameters.symbols());
-    fill_small_model(this->parameters, model, team.team_rank(), team.team_size(), [&] { team.team_barrier(); });
-    const std::int64_t threads = std::int64_t{team.league_size()} * team.team_size();
-    std::int64_t sequence = std::int64_t{team.league_rank()} * team.team_size() + team.team_rank();
-    for (; sequence < this->sequences.batch(); sequence += threads) {
-      this->results.write(sequence, evaluate(model, memory, sequence));
+    const int member = team.team_rank() * Warp::size + Warp::rank();
+    const int members = team.team_size() * Warp::size;
+    fill_small_model(this->parameters, model, member, members, [&] { team.team_barrier(); });
+    team.team_barrier();  // the weights are complete
+    describe_small_model(model, this->parameters.states(), member, members);
+    team.team_barrier();  // the model is complete
+    const std::int64_t warp = std::int64_t{team.team_rank()} * team.league_size() + team.league_rank();
+    const std::int64_t warps = std::int64_t{team.team_size()} * team.league_size();
+    if (watches_without_zeros(model.template flags_of<Real>())) {
+      evaluate_all<true>(model, warp, warps);
+    } else {
+      evaluate_all<false>(model, warp, warps);
+    }
+    team.team_barrier();  // every sequence of the team has its result, or is open
+    for (std::int64_t first = warp * per_warp; first < this->sequences.batch(); first += warps * per_warp) {
+      const std::int64_t sequence = first + Warp::rank();
+      if (Warp::rank() < per_warp && sequence < this->sequences.batch() &&
+          this->results.log_likelihood(sequence) == open<Real>) {
+        this->results.write(sequence, result_of(this->climb(memory, sequence, this->sequences.length(sequence))));
+      }
     }
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION HmmResult evaluate(const SmallModel<Real>& model, std::byte* memory,
-                                                 std::int64_t sequence) const {
-    const std::int64_t length = this->sequences.length(sequence);
-    HmmResult settled;
-    if (this->is_settled(model, length, settled)) return settled;
-    bool is_bad = false;
-    const auto row_at = [&](std::int64_t t) { return this->emission_row(sequence, t, is_bad); };
-    Judgement judgement;
-    if (model.template flags_of<Real>() == row_is_fine) {
-      judgement = sweep_in_registers<Real>(model, row_at, length, log_likelihood_tolerance<Real>);
-    } else {
-      for (std::int64_t t = 0; t < length; ++t) row_at(t);
+  template <bool without_zeros>
+  KOKKOS_FORCEINLINE_FUNCTION void evaluate_all(const SmallModel<Real>& model, std::int64_t warp,
+                                                std::int64_t warps) const {
+    using Chain = MatrixChain<Warp, Real, without_zeros>;
+    const int place = Warp::rank() % lanes * Chain::own;  // of this lane's first state
+    const bool goes_back = Warp::rank() / lanes % 2 != 0;
+    const auto states = static_cast<int>(this->parameters.states());
+    const std::uint32_t flags = model.template flags_of<Real>();
+    const auto& weights = model.template weights<Real>();
+    Chain chain(goes_back ? weights.transposed : weights.trans);
+
+    const std::int64_t batch = this->sequences.batch();
+    for (std::int64_t first = warp * per_warp; first < batch; first += warps * per_warp) {
+      const std::int64_t sequence = first + Warp::rank() / (2 * lanes);
+      const bool is_real = sequence < batch;
+      const std::int64_t length = is_real ? this->sequences.length(sequence) : 0;
+      HmmResult result;
+      const bool has_steps = this->has_steps(length, result);
+      const int both = has_steps ? static_cast<int>(length) : 0;
+      const int steps = goes_back ? both / 2 : (both + 1) / 2;
+      SymbolReader symbols(this->sequences, this->parameters.symbols(), sequence, goes_back ? length - 1 : 0, goes_back,
+                           steps);
+      chain.run(goes_back ? nullptr : weights.init + place, weights.emit + place, symbols, steps);
+
+      // The forward lanes join what is one transition ahead of them with the vector of the backward lanes.
+      Real ahead[Chain::own];
+      chain.advance(ahead);
+      double total[Chain::own];
+      bool kept = true;
+      BELLMAN_UNROLL
+      for (int j = 0; j < Chain::own; ++j) {
+        const Real sum = both > 1 ? ahead[j] : chain.value(j);
+        if (!goes_back) chain.watch().template see<without_zeros>(sum);
+        const Real behind = Warp::from_partner(chain.value(j), lanes);
+        total[j] = place + j < states ? joined(sum, behind, kept) : 0.0;
+      }
+      kept = (kept || goes_back) && chain.watch().is_high();
+      BELLMAN_UNROLL
+      for (int bit = 1; bit < Chain::own; bit *= 2) {
+        BELLMAN_UNROLL
+        for (int j = 0; j < Chain::own; j += 2 * bit) total[j] += total[j + bit];
+      }
+      BELLMAN_UNROLL
+      for (int bit = 1; bit < lanes; bit *= 2) total[0] += Warp::from_partner(total[0], bit);
+      const std::int64_t exponent = chain.exponent() + Warp::from_partner(chain.exponent(), lanes);
+      constexpr std::uint32_t group = (1u << (2 * lanes - 1) << 1) - 1;
+      const int leader = Warp::rank() / (2 * lanes) * (2 * lanes);
+      const bool all_kept = (Warp::ballot(!kept) >> leader & group) == 0;
+      const bool any_bad = (Warp::ballot(symbols.is_bad()) >> leader & group) != 0;
+      if (Warp::rank() == leader && is_real) {
+        if (has_steps) {
+          const Judgement judgement = ChainArithmetic<Real>::finish(total[0], exponent, all_kept && may_certify(flags),
+                                                                    length, log_likelihood_tolerance<Real>);
+          result = flags & row_has_nan   ? HmmResult{quiet_nan<double>(), Status::not_a_number}
+                   : any_bad             ? HmmResult{quiet_nan<double>(), Status::bad_symbol}
+                   : judgement.certified ? result_of(judgement)
+                                         : HmmResult{open<double>, Status::ok};
+        }
+        this->results.write(sequence, result);
+      }
+      Warp::sync();  // the warp starts on its next sequences together
     }
-    if (is_bad) return {quiet_nan<double>(), Status::bad_symbol};
-    return result_of(judgement.certified ? judgement : this->climb(memory, sequence, length));
   }
 };
 
-/// A team owns one sequence; its threads normalise the model, then the lanes of thread 0 go forward and those of thread 1
-/// backward, a state per lane: for batches that leave the hardware idle.
+/// A team owns one sequence: its warps normalise the model, then the first goes forward and the second backward, a state per
+/// lane, while the others add what only the end needs: for batches that leave the hardware idle.
 template <class ExecutionSpace, class Real>
 struct HmmForwardInLanes : HmmSmallModel<ExecutionSpace, Real> {
   using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
-  using Lanes = LaneGroup<ExecutionSpace>;
+  using Warp = LaneGroup<ExecutionSpace>;
   std::size_t scratch_bytes;
   std::int64_t first_problem = 0;
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     const std::int64_t sequence = first_problem + team.league_rank();
-    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
-    auto& exchange = *reinterpret_cast<ChainExchange<Real>*>(memory);
-    const SmallModel<Real> model(memory + sizeof(exchange), this->parameters.symbols());
-    const int member = team.team_rank() * Lanes::size + Lanes::rank();
-    fill_small_model(this->parameters, model, member, team.team_size() * Lanes::size, [&] { team.team_barrier(); });
-
     const std::int64_t length = this->sequences.length(sequence);
-    HmmResult result;
-    if (this->is_settled(model, length, result)) {
-      if (member == 0) this->results.write(sequence, result);
+    const int direction = team.team_rank();
+    HmmResult settled;
+    if (!this->has_steps(length, settled)) {
+      if (direction == 0 && Warp::rank() == 0) this->results.write(sequence, settled);
       return;
     }
-    const std::int64_t forward_steps = (length + 1) / 2;
-    const int direction = team.team_rank();
+    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
+    auto& exchange = *reinterpret_cast<LaneExchange<Real>*>(memory);
+    const SmallModel<Real> model(memory + sizeof(exchange), this->parameters.symbols());
+    const bool goes_back = direction == 1;
+    const int steps = static_cast<int>(direction > 1 ? 0 : goes_back ? length / 2 : (length + 1) / 2);
+    SymbolReader symbols(this->sequences, this->parameters.symbols(), sequence, goes_back ? length - 1 : 0, goes_back,
+                         steps);
+    LaneChain<Warp, Real> chain(symbols, steps);
+    const int member = direction * Warp::size + Warp::rank();
+    const int members = team.team_size() * Warp::size;
+    fill_small_model(this->parameters, model, member, members, [&] { team.team_barrier(); });
+    team.team_barrier();  // the weights are complete
+
     if (direction < 2) {
-      bool is_bad = false;
-      const auto row_at = [&](std::int64_t k) {
-        return this->emission_row(sequence, direction == 0 ? k : length - 1 - k, is_bad);
-      };
-      const std::int64_t steps = direction == 0 ? forward_steps : length - forward_steps;
-      LaneChain chain{0, true};
+      const auto& weights = model.template weights<Real>();
       if (steps > 0) {
-        const auto weights = direction == 0 ? forward_chain<Real>(model) : backward_chain<Real>(model);
-        chain = chain_in_lanes<Lanes>(weights, row_at, steps, exchange.vectors[direction][0]);
+        chain.run(goes_back ? nullptr : weights.init, goes_back ? weights.transposed : weights.trans, weights.emit,
+                  exchange.vectors[direction][0]);
       }
-      const int any_bad = Lanes::reduce(static_cast<int>(is_bad), [](int a, int b) { return a | b; });
-      if (Lanes::rank() == 0) {
-        exchange.exponent[direction] = chain.exponent;
-        exchange.kept[direction] = chain.kept;
+      const bool any_bad = Warp::ballot(symbols.is_bad()) != 0;
+      const bool is_high[2] = {chain.is_high(false), chain.is_high(true)};
+      if (Warp::rank() == 0) {
+        exchange.exponent[direction] = chain.exponent();
+        exchange.is_high[direction][0] = is_high[0];
+        exchange.is_high[direction][1] = is_high[1];
         exchange.is_bad[direction] = any_bad;
       }
+    } else {
+      describe_small_model(model, this->parameters.states(), member - 2 * Warp::size, members - 2 * Warp::size);
     }
-    team.team_barrier();  // both directions are there
-    if (direction == 0) join(model, memory + sizeof(exchange), sequence, length, exchange);
+    team.team_barrier();  // both directions are there, and the model is complete
+    if (direction == 0) join(model, memory + sizeof(exchange), sequence, length, chain, exchange);
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void join(const SmallModel<Real>& model, std::byte* memory, std::int64_t sequence,
-                                        std::int64_t length, ChainExchange<Real>& exchange) const {
-    using Arithmetic = ChainArithmetic<Real>;
+                                        std::int64_t length, LaneChain<Warp, Real>& chain,
+                                        const LaneExchange<Real>& exchange) const {
     const std::int64_t forward_steps = (length + 1) / 2;
+    const Real* const forward = exchange.vectors[0][(forward_steps - 1) % 2];
     const Real* const backward = exchange.vectors[1][(length - forward_steps + 1) % 2];
-    const int state = Lanes::rank() % small_states;
-    Real vector[small_states];
-    read_vector(exchange.vectors[0][(forward_steps - 1) % 2], vector);
+    const int state = Warp::rank() % small_states;
+    const Real ahead = length > 1 ? chain.advance(forward) : forward[state];
+    chain.see(ahead);
     bool kept = true;
-    double ahead = static_cast<double>(exchange.vectors[0][0][state]);
-    if (length > 1) {
-      Real column[small_states];
-      BELLMAN_UNROLL
-      for (int i = 0; i < small_states; ++i) column[i] = model.template weights<Real>().trans[i * small_states + state];
-      const Real sum = dot(vector, column);
-      kept = sum >= Arithmetic::lowest_sum() || (alive_states(vector) & model.into[state]) == 0;
-      ahead = static_cast<double>(sum);
-    }
-    if (Lanes::rank() < small_states) exchange.ahead[state] = ahead;
-    kept = Lanes::reduce(static_cast<int>(kept), [](int a, int b) { return a & b; }) != 0;
-    Lanes::sync();  // the sums of all states are there
-    if (Lanes::rank() != 0) return;
-
     double total = 0;
-    for (int j = 0; j < small_states; ++j) {
-      total = Kokkos::fma(exchange.ahead[j], length > 1 ? static_cast<double>(backward[j]) : 1.0, total);
+    if (state < this->parameters.states()) total = joined(ahead, length > 1 ? backward[state] : Real(1), kept);
+    BELLMAN_UNROLL
+    for (int bit = 1; bit < small_states; bit *= 2) total += Warp::from_partner(total, bit);
+    kept = Warp::ballot(!kept) == 0;
+    const std::uint32_t flags = model.template flags_of<Real>();
+    const int watch = watches_without_zeros(flags) ? 1 : 0;
+    kept = kept && chain.is_high(watch != 0) && exchange.is_high[0][watch] && exchange.is_high[1][watch];
+    if (Warp::rank() != 0) return;
+    const Judgement judgement =
+        ChainArithmetic<Real>::finish(total, exchange.exponent[0] + exchange.exponent[1], kept && may_certify(flags),
+                                      length, log_likelihood_tolerance<Real>);
+    const bool is_bad = exchange.is_bad[0] || exchange.is_bad[1];
+    this->results.write(sequence, this->result(memory, flags, is_bad, judgement, sequence, length));
+  }
+};
+
+/// One pass over some long sequences on one rung of the ladder. Kernels of more than 512 bytes could not be captured in a
+/// graph: what follows from the rest is not kept.
+template <class ExecutionSpace, class Real>
+struct HmmBlockPass : HmmSmallModel<ExecutionSpace, Real> {
+  std::byte* memory;
+  std::int64_t first_sequence;
+  int turn;
+  bool climbs;  ///< only sequences that are still open
+
+  KOKKOS_FUNCTION BlockCut cut() const { return BlockCut(this->sequences.steps()); }
+  KOKKOS_FUNCTION BlockWorkspace workspace() const { return BlockWorkspace(memory, cut()); }
+  /// How many sequences there are.
+  KOKKOS_FUNCTION std::int64_t count() const {
+    const std::int64_t rest = this->sequences.batch() - first_sequence;
+    return rest < cut().sequences ? rest : cut().sequences;
+  }
+  KOKKOS_FUNCTION bool is_wanted(std::int64_t sequence) const {
+    return !climbs || this->results.log_likelihood(sequence) == open<Real>;
+  }
+  KOKKOS_FUNCTION bool has_work() const {
+    for (std::int64_t k = 0; k < count(); ++k) {
+      if (is_wanted(first_sequence + k)) return true;
     }
-    HmmResult result{quiet_nan<double>(), Status::bad_symbol};
-    if (!exchange.is_bad[0] && !exchange.is_bad[1]) {
-      Judgement judgement;
-      if (model.template flags_of<Real>() == row_is_fine) {
-        judgement =
-            Arithmetic::finish(total, exchange.exponent[0] + exchange.exponent[1],
-                               kept && exchange.kept[0] && exchange.kept[1], length, log_likelihood_tolerance<Real>);
+    return false;
+  }
+  /// The steps of a sequence that this pass has to do with at all.
+  KOKKOS_FUNCTION std::int64_t length(std::int64_t sequence) const {
+    if (!is_wanted(sequence)) return 0;
+    const std::int64_t given = this->sequences.length(sequence);
+    return given <= this->sequences.steps() ? given : 0;
+  }
+  /// The first step of the pass; step 0 needs no transition.
+  KOKKOS_FUNCTION std::int64_t begin() const { return 1 + turn * cut().blocks * BlockCut::steps; }
+  KOKKOS_FUNCTION std::int64_t blocks_of(std::int64_t sequence) const {
+    const std::int64_t rest = length(sequence) - begin();
+    const std::int64_t blocks = rest <= 0 ? 0 : (rest + BlockCut::steps - 1) / BlockCut::steps;
+    return blocks < cut().blocks ? blocks : cut().blocks;
+  }
+};
+
+/// Long sequences (block_sweep.hpp), first kernel: a warp owns a block of steps of a sequence, or half of one, and takes each
+/// state through it, as HmmForwardInMatrices takes sequences.
+template <class ExecutionSpace, class Score, class Real>
+struct HmmBlockChains : HmmBlockPass<ExecutionSpace, Score> {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  using Warp = LaneGroup<ExecutionSpace>;
+  std::size_t scratch_bytes;
+  std::int64_t first_problem = 0;
+
+  static constexpr int lanes = matrix_lanes<Real>;
+  static constexpr int per_warp = Warp::size / lanes;
+  static constexpr int warps_per_block = small_states / per_warp;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    if (!this->has_work()) return;
+    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
+    const SmallModel<Score> model(memory, this->parameters.symbols());
+    const int member = team.team_rank() * Warp::size + Warp::rank();
+    const int members = team.team_size() * Warp::size;
+    fill_small_model(this->parameters, model, member, members, [&] { team.team_barrier(); });
+    team.team_barrier();  // the weights are complete
+    describe_small_model(model, this->parameters.states(), member, members);
+    team.team_barrier();  // the model is complete
+    const std::int64_t warp = std::int64_t{team.team_rank()} * team.league_size() + team.league_rank();
+    const std::int64_t warps = std::int64_t{team.team_size()} * team.league_size();
+    if (watches_without_zeros(model.template flags_of<Real>())) {
+      multiply_all<true>(model, warp, warps);
+    } else {
+      multiply_all<false>(model, warp, warps);
+    }
+  }
+
+  template <bool without_zeros>
+  KOKKOS_FORCEINLINE_FUNCTION void multiply_all(const SmallModel<Score>& model, std::int64_t warp,
+                                                std::int64_t warps) const {
+    using Chain = MatrixChain<Warp, Real, without_zeros>;
+    const int place = Warp::rank() % lanes * Chain::own;  // of this lane's first state
+    const auto& weights = model.template weights<Real>();
+    const bool certifies = may_certify(model.template flags_of<Real>());
+    Chain chain(weights.trans);
+    const BlockCut cut = this->cut();
+    const BlockWorkspace workspace = this->workspace();
+    const std::int64_t tasks = this->count() * cut.blocks * warps_per_block;
+    for (std::int64_t task = warp; task < tasks; task += warps) {
+      const std::int64_t matrix = task / warps_per_block;
+      const auto half = static_cast<int>(task % warps_per_block);
+      const std::int64_t sequence = this->first_sequence + matrix / cut.blocks;
+      const std::int64_t begin = this->begin() + matrix % cut.blocks * BlockCut::steps;
+      const std::int64_t rest = this->length(sequence) - begin;
+      if (rest <= 0) continue;
+      const auto steps = static_cast<int>(rest < BlockCut::steps ? rest : BlockCut::steps);
+      const int row = half * per_warp + Warp::rank() / lanes;
+      SymbolReader symbols(this->sequences, this->parameters.symbols(), sequence, begin, false, steps);
+      chain.run(weights.trans + row * small_states + place, weights.emit + place, symbols, steps);
+
+      const BlockMatrices& blocks = workspace.blocks;
+      BELLMAN_UNROLL
+      for (int j = 0; j < Chain::own; ++j) {
+        blocks.value[(matrix * small_states + row) * small_states + place + j] = static_cast<double>(chain.value(j));
       }
-      result = result_of(judgement.certified ? judgement : this->climb(memory, sequence, length));
+      if (place == 0) blocks.exponent[matrix * small_states + row] = chain.exponent();
+      const bool is_kept = row >= this->parameters.states() || (certifies && chain.watch().is_high());
+      const std::uint32_t flags = (Warp::ballot(!is_kept) != 0 ? block_is_lost : 0u) |
+                                  (Warp::ballot(symbols.is_bad()) != 0 ? block_has_bad_symbol : 0u);
+      if (Warp::rank() == 0) {
+        blocks.flags[2 * matrix + half] = flags;
+        if (warps_per_block == 1) blocks.flags[2 * matrix + 1] = 0;
+      }
     }
+  }
+};
+
+/// Second kernel: a team multiplies the blocks of a group, a lane per entry.
+template <class ExecutionSpace, class Score>
+struct HmmBlockGroups : HmmBlockPass<ExecutionSpace, Score> {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  using Warp = LaneGroup<ExecutionSpace>;
+  std::size_t scratch_bytes;
+  std::int64_t first_problem = 0;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const BlockCut cut = this->cut();
+    const BlockWorkspace workspace = this->workspace();
+    const std::int64_t matrix = first_problem + team.league_rank();
+    const std::int64_t slot = matrix / cut.groups;
+    const std::int64_t first = matrix % cut.groups * BlockCut::group;
+    const std::int64_t rest = this->blocks_of(this->first_sequence + slot) - first;
+    if (rest <= 0) return;
+    const std::int64_t count = rest < BlockCut::group ? rest : BlockCut::group;
+
+    auto& product = *reinterpret_cast<BlockProduct*>(
+        aligned(team_scratch(team, ScratchLevel::fast, sizeof(BlockProduct) + alignment_slack)));
+    const int entry = team.team_rank() * Warp::size + Warp::rank();
+    const auto states = static_cast<int>(this->parameters.states());
+    const int row = entry / small_states;
+    product.vectors[0][entry] = row == entry % small_states && row < states ? 1 : 0;
+    if (entry == 0) product.flags = 0;
+    std::int64_t exponent = 0;
+    const std::int64_t from = slot * cut.blocks + first;
+    const bool is_lost =
+        multiply_blocks(workspace.blocks, from, count, states, entry, product, exponent, [&] { team.team_barrier(); });
+    std::uint32_t flags = is_lost ? block_is_lost : 0u;
+    if (entry < 2 * count) flags |= workspace.blocks.flags[2 * from + entry];
+    if (flags != 0) Kokkos::atomic_or(&product.flags, flags);
+    const BlockMatrices& groups = workspace.groups;
+    groups.value[matrix * BlockMatrices::entries + entry] = product.vectors[count % 2][entry];
+    if (entry % small_states == 0) groups.exponent[matrix * small_states + row] = exponent;
+    team.team_barrier();  // the flags are complete
+    if (entry < 2) groups.flags[2 * matrix + entry] = product.flags;
+  }
+};
+
+/// Third kernel: a team takes the vector of a sequence through its groups, and judges the result after the last this->
+template <class ExecutionSpace, class Score, class Real>
+struct HmmBlockVector : HmmBlockPass<ExecutionSpace, Score> {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  using Warp = LaneGroup<ExecutionSpace>;
+  std::size_t scratch_bytes;
+  std::int64_t first_problem = 0;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const std::int64_t slot = first_problem + team.league_rank();
+    const std::int64_t sequence = this->first_sequence + slot;
+    if (!this->is_wanted(sequence)) return;
+    const int entry = team.team_rank() * Warp::size + Warp::rank();
+    const std::int64_t length = this->sequences.length(sequence);
+    HmmResult result;
+    if (!this->has_steps(length, result)) {
+      if (entry == 0) this->results.write(sequence, result);
+      return;
+    }
+    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
+    auto& product = *reinterpret_cast<BlockProduct*>(memory);
+    const SmallModel<Score> model(memory + sizeof(BlockProduct), this->parameters.symbols());
+    fill_small_model(this->parameters, model, entry, BlockMatrices::entries, [&] { team.team_barrier(); });
+    team.team_barrier();  // the weights are complete
+    describe_small_model(model, this->parameters.states(), entry, BlockMatrices::entries);
+
+    const auto states = static_cast<int>(this->parameters.states());
+    const BlockCut cut = this->cut();
+    const BlockWorkspace workspace = this->workspace();
+    BlockCarry& carry = workspace.carry[slot];
+    std::int64_t exponent = 0;
+    std::uint32_t flags = 0;
+    double start = 0;
+    if (this->turn > 0) {
+      exponent = carry.exponent;
+      flags = static_cast<std::uint32_t>(carry.flags);
+      if (entry < states) start = carry.value[entry];
+    } else {
+      bool is_bad = false;
+      const std::int64_t symbol = this->emission_row(sequence, 0, is_bad);
+      if (is_bad) flags |= block_has_bad_symbol;
+      if (entry < states) {
+        const double init = model.in_double.init[entry];
+        const double emission = model.in_double.emit[symbol * SmallWeights<double>::emit_pitch + entry];
+        start = init * emission;
+        if (start < power_of_two<double>(lowest_block_product) && init != 0 && emission != 0) flags |= block_is_lost;
+      }
+    }
+    product.vectors[0][entry] = start;  // only the first row is of use
+    if (entry == 0) product.flags = 0;
+    team.team_barrier();  // everybody has read the carry, and the model is complete
+    const std::int64_t count = (this->blocks_of(sequence) + BlockCut::group - 1) / BlockCut::group;
+    const std::int64_t from = slot * cut.groups;
+    const bool is_lost =
+        multiply_blocks(workspace.groups, from, count, states, entry, product, exponent, [&] { team.team_barrier(); });
+    if (is_lost) flags |= block_is_lost;
+    for (std::int64_t k = entry; k < count; k += BlockMatrices::entries)
+      flags |= workspace.groups.flags[2 * (from + k)];
+    if (flags != 0) Kokkos::atomic_or(&product.flags, flags);
+    team.team_barrier();  // the flags are complete
+    const double* const vector = product.vectors[count % 2];
+    if (entry < small_states) carry.value[entry] = vector[entry];
+    for (int row = entry; row < 1 + 2 * states; row += BlockMatrices::entries)
+      carry.normaliser[row] = model.normaliser[row];
+    if (entry != 0) return;
+    carry.exponent = exponent;
+    carry.flags = product.flags;
+    if (this->turn + 1 < cut.passes) return;
+
+    const std::uint32_t of_model = model.template flags_of<Real>();
+    double total = 0;
+    for (int j = 0; j < states; ++j) total += vector[j];
+    const bool is_kept = (product.flags & block_is_lost) == 0 && (of_model & row_is_unusable) == 0;
+    const Judgement judgement =
+        ChainArithmetic<Real>::finish(total, exponent, is_kept, length, log_likelihood_tolerance<Score>);
+    result = of_model & row_has_nan                 ? HmmResult{quiet_nan<double>(), Status::not_a_number}
+             : product.flags & block_has_bad_symbol ? HmmResult{quiet_nan<double>(), Status::bad_symbol}
+             : judgement.certified                  ? result_of(judgement)
+                                                    : HmmResult{open<double>, Status::ok};
     this->results.write(sequence, result);
   }
 };
+
+/// The last rung of long sequences: a team owns one, a thread a state.
+template <class ExecutionSpace, class Score>
+struct HmmBlockLast : HmmBlockPass<ExecutionSpace, Score> {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  std::size_t scratch_bytes;
+  std::int64_t first_problem = 0;
+
+  KOKKOS_FUNCTION void operator()(const Team& team) const {
+    const std::int64_t slot = first_problem + team.league_rank();
+    const std::int64_t sequence = this->first_sequence + slot;
+    if (!this->is_wanted(sequence)) return;
+    std::byte* const vectors = team_scratch(team, ScratchLevel::fast, HmmVectors<double>::bytes(small_states));
+    const LogHmmStep<ExecutionSpace, Score> step(this->parameters, this->workspace().carry[slot].normaliser);
+    const auto symbol_at = [&](std::int64_t t) { return this->sequences.symbols(sequence, t); };
+    const Judgement judgement = sweep_chain(team, step, symbol_at, this->parameters.states(),
+                                            this->sequences.length(sequence), log_likelihood_tolerance<Score>, vectors);
+    if (team.team_rank() == 0) this->results.write(sequence, result_of(judgement));
+  }
+};
+
+/// Launches what long sequences take: some of them at a time, their passes, and the rungs of the ladder.
+template <class ExecutionSpace, class Real>
+void launch_blocks(const std::string& label, const ExecutionSpace& exec, const HmmPlan& plan,
+                   const HmmSmallModel<ExecutionSpace, Real>& small, std::byte* workspace) {
+  const BlockCut cut(small.sequences.steps());
+  constexpr int lanes = lanes_of<ExecutionSpace>;
+  constexpr int threads = BlockCut::team_threads;
+  constexpr auto fast = ScratchLevel::fast;
+  HmmBlockPass<ExecutionSpace, Real> pass{small, workspace, 0, 0, false};
+  const auto run_rung = [&](auto zero) {
+    using Weight = decltype(zero);
+    for (pass.turn = 0; pass.turn < static_cast<int>(cut.passes); ++pass.turn) {
+      launch_teams<256, 1>(label, exec, HmmBlockChains<ExecutionSpace, Real, Weight>{pass, plan.scratch_bytes},
+                           plan.league_size, threads, lanes, fast, plan.scratch_bytes);
+      constexpr std::size_t product_bytes = sizeof(BlockProduct) + alignment_slack;
+      launch_teams<256, 1>(label, exec, HmmBlockGroups<ExecutionSpace, Real>{pass, product_bytes},
+                           pass.count() * cut.groups, threads, lanes, fast, product_bytes);
+      launch_teams<256, 1>(label, exec, HmmBlockVector<ExecutionSpace, Real, Weight>{pass, plan.scratch_bytes},
+                           pass.count(), threads, lanes, fast, plan.scratch_bytes);
+    }
+    pass.climbs = true;
+  };
+  for (; pass.first_sequence < small.sequences.batch(); pass.first_sequence += cut.sequences) {
+    pass.climbs = false;
+    if constexpr (is_float<Real>) run_rung(float{});
+    run_rung(double{});
+    constexpr std::size_t vector_bytes = HmmVectors<double>::bytes(small_states);
+    launch_teams(label, exec, HmmBlockLast<ExecutionSpace, Real>{pass, vector_bytes}, pass.count(), small_states, 1,
+                 fast, vector_bytes);
+  }
+}
 
 /// A team is one thread of a host: it takes a few sequences at a time, a state per SIMD lane (src/host). Those that are not
 /// certified go on in double, and from there one by one. A chain's numbers do not depend on those beside it.
@@ -372,6 +731,7 @@ struct HmmForwardInPacks : HmmSmallModel<ExecutionSpace, Real> {
     std::byte* const memory = aligned(team_scratch(team, scratch_level, scratch_bytes), most_register_bytes);
     const SmallModel<Real> model(memory, this->parameters.symbols());
     fill_small_model(this->parameters, model, 0, 1, NoBarrier());
+    describe_small_model(model, this->parameters.states(), 0, 1);
     // Fewer at a time where there are not enough for all threads.
     const std::int64_t batch = this->sequences.batch();
     const std::int64_t share = (batch + team.league_size() - 1) / team.league_size();
@@ -392,9 +752,11 @@ struct HmmForwardInPacks : HmmSmallModel<ExecutionSpace, Real> {
     std::int64_t left[most_together];
     int size = 0;
     for (std::int64_t sequence = first; sequence < first + count; ++sequence) {
-      HmmResult result;
-      if (this->is_settled(model, this->sequences.length(sequence), result)) {
-        this->results.write(sequence, result);
+      HmmResult otherwise;
+      if (!this->has_steps(this->sequences.length(sequence), otherwise)) {
+        this->results.write(sequence, otherwise);
+      } else if (model.template flags_of<double>() & row_has_nan) {
+        this->results.write(sequence, {quiet_nan<double>(), Status::not_a_number});
       } else {
         left[size++] = sequence;
       }
@@ -421,11 +783,12 @@ struct HmmForwardInPacks : HmmSmallModel<ExecutionSpace, Real> {
   template <class Weight>
   HostChainModel<Weight> chain_model(const SmallModel<Real>& model) const {
     const auto& weights = model.template weights<Weight>();
-    HostChainModel<Weight> chain{weights.trans, weights.emit, model.into, {}, 0, 0};
-    for (int j = 0; j < chain_states; ++j) chain.padding[j] = j < this->parameters.states() ? 0 : 1;
-    chain.lowest_sum = ChainArithmetic<Weight>::lowest_sum();
-    chain.lowest_value = ChainArithmetic<Weight>::lowest_value();
-    return chain;
+    return {weights.trans,
+            weights.emit,
+            SmallWeights<Weight>::emit_pitch,
+            model.into,
+            ChainArithmetic<Weight>::lowest_sum(),
+            ChainArithmetic<Weight>::lowest_value()};
   }
 
   template <class Weight>
@@ -433,7 +796,7 @@ struct HmmForwardInPacks : HmmSmallModel<ExecutionSpace, Real> {
     HostChain<Weight> chain{{}, 0, true};
     for (int j = 0; j < chain_states; ++j) {
       const Weight start = weights.init[j];
-      const Weight emission = weights.emit[row * chain_states + j];
+      const Weight emission = weights.emit[row * SmallWeights<Weight>::emit_pitch + j];
       chain.value[j] = start * emission;
       chain.kept =
           chain.kept && (start == 0 || emission == 0 || chain.value[j] >= ChainArithmetic<Weight>::lowest_value());
@@ -453,7 +816,7 @@ struct HmmForwardInPacks : HmmSmallModel<ExecutionSpace, Real> {
   /// bad symbols. The others are moved to the front. \return how many these are
   template <class Weight>
   int try_rung(const SmallModel<Real>& model, std::int64_t* which, int count) const {
-    const bool runs = model.template flags_of<Weight>() == row_is_fine;
+    const bool runs = (model.template flags_of<Weight>() & row_is_unusable) == 0;
     const HostChainModel<Weight> weights = chain_model<Weight>(model);
     HostChain<Weight> chains[most_together];
     std::int32_t rows[most_together][block];
@@ -499,7 +862,7 @@ struct HmmForwardInPacks : HmmSmallModel<ExecutionSpace, Real> {
       Judgement judgement;
       if (runs) {
         double total = 0;
-        for (const Weight value : chains[k].value) total += static_cast<double>(value);
+        for (int j = 0; j < this->parameters.states(); ++j) total += static_cast<double>(chains[k].value[j]);
         judgement = ChainArithmetic<Weight>::finish(total, chains[k].exponent, chains[k].kept,
                                                     this->sequences.length(which[k]), log_likelihood_tolerance<Real>);
       }
@@ -541,7 +904,7 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,
     return;
   }
   std::byte* model = nullptr;
-  if (plan.workspace_bytes > 0) {
+  if (plan.sweep == HmmSweep::chain && plan.workspace_bytes > 0) {
     model = aligned(workspace.data());
     const HmmTables<double> tables(model, parameters.states(), parameters.symbols());
     using Rows = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
@@ -554,15 +917,19 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,
       launch_teams(label, exec, HmmForwardInPacks<ExecutionSpace, Real>{small, plan.scratch_level, plan.scratch_bytes},
                    plan.league_size, plan.team_threads, 1, plan.scratch_level, plan.scratch_bytes);
     }
-  } else if (plan.sweep == HmmSweep::registers) {
+  } else if (plan.sweep == HmmSweep::matrices) {
     if constexpr (has_warps<ExecutionSpace>()) {
-      launch_teams(label, exec, HmmForwardInRegisters<ExecutionSpace, Real>{small, plan.scratch_bytes},
-                   plan.league_size, plan.team_threads, 1, plan.scratch_level, plan.scratch_bytes);
+      launch_teams<256, 1>(label, exec, HmmForwardInMatrices<ExecutionSpace, Real>{small, plan.scratch_bytes},
+                           plan.league_size, plan.team_threads, lanes_of<ExecutionSpace>, plan.scratch_level,
+                           plan.scratch_bytes);
     }
+  } else if (plan.sweep == HmmSweep::blocks) {
+    if constexpr (has_warps<ExecutionSpace>()) launch_blocks(label, exec, plan, small, aligned(workspace.data()));
   } else if (plan.sweep == HmmSweep::lanes) {
     if constexpr (has_warps<ExecutionSpace>()) {
-      launch_teams(label, exec, HmmForwardInLanes<ExecutionSpace, Real>{small, plan.scratch_bytes}, plan.league_size,
-                   plan.team_threads, lanes_of<ExecutionSpace>, plan.scratch_level, plan.scratch_bytes);
+      launch_teams<288, 2>(label, exec, HmmForwardInLanes<ExecutionSpace, Real>{small, plan.scratch_bytes},
+                           plan.league_size, plan.team_threads, lanes_of<ExecutionSpace>, plan.scratch_level,
+                           plan.scratch_bytes);
     }
   } else {
     launch_teams(label, exec,

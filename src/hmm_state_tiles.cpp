@@ -163,7 +163,7 @@ struct HmmTileTeam {
     team.team_barrier();  // these are clear
     if constexpr (weights_in_scratch) {
       constexpr int piece = 16 / sizeof(Real);
-      using Pieces = Piece<Real, piece>;
+      using Pieces = StateChunk<Real, piece>;
       const auto count = static_cast<int>(model.stride * model.stride) / piece;
       for (int n = team.team_rank(); n < count; n += team.team_size()) {
         reinterpret_cast<Pieces*>(scratch.weights)[n] = reinterpret_cast<const Pieces*>(model.trans)[n];
@@ -320,10 +320,10 @@ struct HmmTileTeam {
       for (int i = 0; i < rows; i += piece) {
         Real* const to = vector + place_in_tile<Real, rows>(row_member, i, tile_sequences);
         if constexpr (all_alive) {
-          Piece<Real, piece> stored;
+          StateChunk<Real, piece> stored;
           BELLMAN_UNROLL
           for (int r = 0; r < piece; ++r) stored.value[r] = sums[i + r][j];
-          *reinterpret_cast<Piece<Real, piece>*>(to) = stored;
+          *reinterpret_cast<StateChunk<Real, piece>*>(to) = stored;
         } else {
           BELLMAN_UNROLL
           for (int r = 0; r < piece; ++r) {
@@ -729,12 +729,12 @@ struct HmmStepTeam : HmmSteps<ExecutionSpace, Real> {
         const int row = member / column_members + row_members * (half + groups_of_warp * i);
         BELLMAN_UNROLL
         for (int j = 0; j < columns; j += piece) {
-          Piece<Real, piece> stored;
+          StateChunk<Real, piece> stored;
           BELLMAN_UNROLL
           for (int c = 0; c < piece; ++c) stored.value[c] = kept[2 * round + i][j + c];
           const int column = place_in_tile<Real, columns>(member % column_members, j, step_tile);
-          *reinterpret_cast<Piece<Real, piece>*>(partial + team.team_rank() * round_size + partial_place(row, column)) =
-              stored;
+          *reinterpret_cast<StateChunk<Real, piece>*>(partial + team.team_rank() * round_size +
+                                                      partial_place(row, column)) = stored;
         }
       }
       team.team_barrier();  // the partial sums of all warps are there

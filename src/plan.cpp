@@ -2,13 +2,14 @@
 #include <algorithm>
 #include <bellman/accuracy.hpp>
 #include <bellman/impl/algebra.hpp>
+#include <bellman/impl/block_sweep.hpp>
 #include <bellman/impl/hmm_log_likelihood.hpp>
 #include <bellman/impl/hmm_small_model.hpp>
 #include <bellman/impl/hmm_tables.hpp>
 #include <bellman/impl/hmm_tile_sizes.hpp>
 #include <bellman/impl/host_kernels.hpp>
 #include <bellman/impl/masked_reduce.hpp>
-#include <bellman/impl/register_sweep.hpp>
+#include <bellman/impl/matrix_sweep.hpp>
 #include <bellman/impl/smith_waterman.hpp>
 #include <bellman/plan.hpp>
 #include <cmath>
@@ -42,9 +43,10 @@ const char* to_string(AlignmentSweep sweep) {
 
 const char* to_string(HmmSweep sweep) {
   switch (sweep) {
-    case HmmSweep::registers: return "a thread per sequence";
+    case HmmSweep::matrices: return "a few lanes per direction";
     case HmmSweep::lanes: return "a lane per state";
     case HmmSweep::packs: return "a SIMD lane per state";
+    case HmmSweep::blocks: return "blocks of steps at the same time";
     case HmmSweep::chain: return "states shared by a team";
     case HmmSweep::tiles: return "tiles of sequences and states";
     case HmmSweep::steps: return "a launch per step";
@@ -192,9 +194,9 @@ AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::s
 
 namespace {
 
-/// Models that fit the registers of a thread, or a lane per state.
-HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch, std::size_t symbols) {
-  constexpr std::size_t most_in_lanes = 16384;  // sequences up to which a team each pays
+/// Models that fit the registers of a few lanes of a GPU, or SIMD registers of a host.
+HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch, std::size_t symbols,
+                       std::size_t steps) {
   HmmPlan plan{};
   plan.first = is_double ? Rung::linear_double : Rung::linear_float;
   plan.last = Rung::log_double;
@@ -207,18 +209,26 @@ HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch
     plan.team_threads = 1;
     // Each team normalises the model, so there is one a thread.
     plan.league_size = static_cast<std::int64_t>(std::min(batch, static_cast<std::size_t>(backend.threads)));
-  } else if (backend.lanes > 1 && batch < most_in_lanes) {
-    plan.sweep = HmmSweep::lanes;
-    plan.scratch_bytes += sizeof(ChainExchange<double>);
-    plan.team_threads = 4;  // two go forward and backward, all normalise the model
-    plan.league_size = static_cast<std::int64_t>(batch);
   } else {
-    plan.sweep = HmmSweep::registers;
-    plan.team_threads = backend.lanes > 1 ? 128 : 1;
-    // Teams that go through many sequences normalise the model less often.
-    const auto threads = static_cast<std::size_t>(plan.team_threads);
-    const auto most_teams = static_cast<std::size_t>(backend.lanes > 1 ? backend.threads / 512 : 4 * backend.threads);
-    plan.league_size = static_cast<std::int64_t>(std::min((batch + threads - 1) / threads, most_teams));
+    // A team of matrices takes all registers of a multiprocessor, and so goes through many sequences.
+    constexpr int threads_of_multiprocessor = 2048;
+    const auto multiprocessors = static_cast<std::size_t>(std::max(1, backend.threads / threads_of_multiprocessor));
+    if (steps >= static_cast<std::size_t>(BlockCut::fewest_steps)) {
+      plan.sweep = HmmSweep::blocks;
+      plan.scratch_bytes += sizeof(BlockProduct);
+      plan.team_threads = BlockCut::team_threads;
+      plan.league_size = static_cast<std::int64_t>(multiprocessors);
+      plan.workspace_bytes = BlockWorkspace::bytes(BlockCut(static_cast<std::int64_t>(steps))) + alignment_slack;
+    } else if (batch <= 2 * multiprocessors) {
+      plan.sweep = HmmSweep::lanes;
+      plan.scratch_bytes += is_double ? sizeof(LaneExchange<double>) : sizeof(LaneExchange<float>);
+      plan.team_threads = 9;  // a warp normalises four rows of the model at a time, and there are up to 33
+      plan.league_size = static_cast<std::int64_t>(batch);
+    } else {
+      plan.sweep = HmmSweep::matrices;
+      plan.team_threads = 8;
+      plan.league_size = static_cast<std::int64_t>(multiprocessors);
+    }
   }
   plan.scratch_level = level_for(backend, plan.scratch_bytes);
   return plan;
@@ -274,9 +284,9 @@ void plan_state_tiles(const Backend& backend, std::size_t batch, std::size_t sta
 }  // namespace
 
 HmmPlan plan_hmm_log_likelihood(const Backend& backend, bool is_double, std::size_t batch, std::size_t states,
-                                std::size_t symbols, std::size_t /*steps*/) {
-  if (states <= small_states) {
-    const HmmPlan small = plan_small_hmm(backend, is_double, batch, symbols);
+                                std::size_t symbols, std::size_t steps) {
+  if (states <= small_states && (backend.lanes > 1 || backend.register_bytes > 0)) {
+    const HmmPlan small = plan_small_hmm(backend, is_double, batch, symbols, steps);
     if (small.scratch_level == ScratchLevel::fast) return small;
     // Hosts have no other memory for fast scratch: only what a thread's cache holds counts.
     constexpr std::size_t cache = std::size_t{1} << 20;

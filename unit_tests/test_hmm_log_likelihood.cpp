@@ -558,6 +558,102 @@ TYPED_TEST(HmmLogLikelihoodContiguous, LongSequencesOfSmallLikelihood) {
   expect_reference<TypeParam>(model, {1, 50000, Symbols(50000, 0)});
 }
 
+/// From so many steps on GPUs cut a sequence into blocks, done at the same time.
+constexpr std::size_t long_steps = 65536;
+
+/// Lengths around those that blocks, groups of them and the cut itself end at, more sequences than are taken at a time, and
+/// missing symbols.
+TYPED_TEST(HmmLogLikelihoodContiguous, BlocksOfSteps) {
+  for (const std::size_t states : {2, 5}) {
+    const Model model = random_model(states, 4, 50 + states, 2);
+    for (const std::size_t steps : {long_steps - 1, long_steps, long_steps + 129}) {
+      expect_reference<TypeParam>(model, {1, steps, uniform_integers(steps, 51 + steps, -1, 3)});
+      const Symbols lengths{0, 1, 2, 129, 130, 8193, 8194, 20000, 3, 4, 5, 6, 7, 8, 9, 10, 11, 257};
+      expect_reference<TypeParam>(
+          model, {lengths.size(), steps, uniform_integers(lengths.size() * steps, 52 + steps, -1, 3), lengths});
+    }
+  }
+  // More steps than one pass takes.
+  const std::size_t steps = 8192 * 128 + 130;
+  expect_reference<TypeParam>(case_w(), {1, steps, uniform_integers(steps, 52, 0, 2)});
+}
+
+TYPED_TEST(HmmLogLikelihoodContiguous, BlocksOfStepsWithAllStates) {
+  const Model model = random_model(16, 9, 53);
+  expect_reference<TypeParam>(model, {1, long_steps, uniform_integers(long_steps, 54, 0, 8)});
+}
+
+TYPED_TEST(HmmLogLikelihoodContiguous, BlocksDependOnTheirOwnSequenceAlone) {
+  const std::size_t many = 20, steps = long_steps + 70;
+  const Model model = random_model(7, 5, 55);
+  const auto symbols = uniform_integers(many * steps, 56, 0, 4);
+  const auto together = evaluate<TypeParam>(model, {many, steps, symbols});
+  for (const std::size_t b : {0, 3, 19}) {
+    const auto begin = symbols.begin() + b * steps;
+    EXPECT_EQ(together.value[b], evaluate<TypeParam>(model, {1, steps, Symbols(begin, begin + steps)}).value[0]);
+  }
+}
+
+TYPED_TEST(HmmLogLikelihoodContiguous, BlocksKeepStatuses) {
+  const std::size_t steps = long_steps;
+  const Model model = random_model(3, 3, 57);
+  for (const std::size_t place : {std::size_t{0}, std::size_t{1}, std::size_t{40000}, steps - 1}) {
+    auto symbols = uniform_integers(4 * steps, 58, 0, 2);
+    symbols[steps + place] = 3;
+    const auto got = evaluate<TypeParam>(model, {4, steps, symbols});
+    EXPECT_EQ(got.status[0], Status::ok);
+    EXPECT_EQ(got.status[1], Status::bad_symbol);
+    EXPECT_TRUE(std::isnan(got.value[1]));
+    EXPECT_EQ(got.status[2], Status::ok);
+    // Beyond its length nothing of a sequence is read.
+    const auto cut = evaluate<TypeParam>(model, {4, steps, symbols, Symbols{-1, 30000, 1, 0}});
+    EXPECT_EQ(cut.status[0], Status::bad_length);
+    EXPECT_EQ(cut.status[1], place < 30000 ? Status::bad_symbol : Status::ok);
+    EXPECT_EQ(cut.status[2], Status::ok);
+    EXPECT_EQ(cut.status[3], Status::empty);
+  }
+  Model broken = model;
+  broken.log_trans[4] = nan;
+  const auto got = evaluate<TypeParam>(broken, {2, steps, Symbols(2 * steps, 0), Symbols{20000, 0}});
+  EXPECT_EQ(got.status[0], Status::not_a_number);
+  EXPECT_EQ(got.status[1], Status::empty);
+  // Two states that never change, each with a symbol of its own.
+  const Model split{2, 2, {0, 0}, {0, -inf, -inf, 0}, {0, -inf, -inf, 0}};
+  Symbols symbols(2 * steps, 1);
+  symbols[steps + 50000] = 0;
+  const auto impossible = evaluate<TypeParam>(split, {2, steps, symbols, {}, true});
+  EXPECT_EQ(impossible.value[0], 0);
+  EXPECT_EQ(impossible.status[1], Status::impossible);
+}
+
+TYPED_TEST(HmmLogLikelihoodContiguous, HostileModelsInBlocks) {
+  const std::size_t steps = long_steps;
+  // Left to right with transitions of 1e-300, the first of them early.
+  const double tiny = std::log(1e-300);
+  const Model left_right{
+      3, 2, {0, -inf, -inf}, {0, tiny, -inf, -inf, 0, tiny, -inf, -inf, 0}, {0, -inf, -inf, 0, 0, -inf}};
+  Symbols symbols(steps, 0);
+  for (std::size_t t = 100; t < 60000; ++t) symbols[t] = 1;
+  expect_reference<TypeParam>(left_right, {1, steps, symbols, {}, true});
+  // A state that is 1e-60 likely for long and later the only one alive.
+  Symbols late(steps, 0);
+  late[steps - 100] = 2;
+  expect_reference<TypeParam>(model_of(2, 3, {1, 1e-60}, {1, 0, 0, 1}, {.5, .5, 0, .5, .25, .25}),
+                              {1, steps, late, {}, true});
+  // A state that falls behind step by step until it is the only one alive: within a block, and over many.
+  const Model falling = model_of(2, 3, {.5, .5}, {1, 0, 0, 1}, {.5, .5, 0, 1e-6, 1 - 2e-6, 1e-6});
+  for (const std::size_t behind : {20, 90, 5000}) {
+    Symbols falls(steps, 1);
+    for (std::size_t t = 30000; t < 30000 + behind; ++t) falls[t] = 0;
+    falls[steps - 1] = 2;
+    expect_reference<TypeParam>(falling, {1, steps, falls, {}, true});
+  }
+  // Left to right without anything unlikely, and sharp models.
+  expect_reference<TypeParam>(model_of(3, 2, {1, 0, 0}, {.5, .5, 0, 0, .5, .5, 0, 0, 1}, {.9, .1, .5, .5, .1, .9}),
+                              {1, steps, uniform_integers(steps, 59, 0, 1)});
+  expect_reference<TypeParam>(random_model(4, 3, 60, 30), {1, steps, uniform_integers(steps, 61, 0, 2)});
+}
+
 TYPED_TEST(HmmLogLikelihood, RefusesWhatDoesNotFit) {
   using Real = typename TypeParam::Real;
   const typename TypeParam::Space exec;

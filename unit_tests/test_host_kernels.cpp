@@ -227,7 +227,7 @@ class Chains {
     const std::vector<Real> trans(trans_.begin(), trans_.end()), emit(emit_.begin(), emit_.end());
     std::vector<std::uint32_t> into(states);
     for (int k = 0; k < states * states; ++k) into[k % states] |= trans[k] != 0 ? 1u << k / states : 0u;
-    impl::HostChainModel<Real> model{trans.data(), emit.data(), into.data(), {}, lowest() * 0x1p34f, lowest()};
+    impl::HostChainModel<Real> model{trans.data(), emit.data(), states, into.data(), lowest() * 0x1p34f, lowest()};
     std::vector<impl::HostChain<Real>> chains(count);
     std::vector<impl::HostChain<Real>*> pointers;
     std::vector<std::vector<std::int32_t>> all_rows;

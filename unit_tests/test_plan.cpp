@@ -116,13 +116,12 @@ TEST(HmmPlan, SmallModelsNeedNoWorkspace) {
   EXPECT_EQ(few.sweep, HmmSweep::lanes);
   EXPECT_EQ(few.league_size, 64);
   const HmmPlan many = impl::plan_hmm_log_likelihood(warps, false, 65536, 16, 64, 128);
-  EXPECT_EQ(many.sweep, HmmSweep::registers);
-  EXPECT_EQ(many.league_size, 512);
-  EXPECT_EQ(many.team_threads, 128);
-  EXPECT_EQ(impl::plan_hmm_log_likelihood(warps, false, 10000000, 16, 64, 128).league_size, 528);
-  const HmmPlan on_host = impl::plan_hmm_log_likelihood(host, true, 64, 3, 4, 128);
-  EXPECT_EQ(on_host.sweep, HmmSweep::registers);
-  EXPECT_EQ(on_host.league_size, 8);
+  EXPECT_EQ(many.sweep, HmmSweep::matrices);
+  EXPECT_EQ(many.league_size, 132);
+  EXPECT_EQ(many.team_threads, 8);
+  const HmmPlan on_host = impl::plan_hmm_log_likelihood(host_with_registers, true, 64, 3, 4, 128);
+  EXPECT_EQ(on_host.sweep, HmmSweep::packs);
+  EXPECT_EQ(on_host.league_size, 2);
   EXPECT_EQ(on_host.team_threads, 1);
   for (const HmmPlan& plan : {few, many, on_host}) {
     EXPECT_TRUE(plan.model_in_scratch);
@@ -151,6 +150,21 @@ TEST(HmmPlan, StatesInRegistersOnHosts) {
     EXPECT_EQ(plan(is_double, 64, 16, 100000).sweep, HmmSweep::chain);
     EXPECT_EQ(plan(is_double, 64, 17, 64).sweep, HmmSweep::chain);
   }
+}
+
+/// The cut rests on the number of steps alone: bits must not depend on the batch.
+TEST(HmmPlan, LongSequencesAreCutOnGpus) {
+  const HmmPlan one = impl::plan_hmm_log_likelihood(warps, false, 1, 16, 64, 65536);
+  EXPECT_EQ(one.sweep, HmmSweep::blocks);
+  EXPECT_EQ(one.scratch_level, ScratchLevel::fast);
+  EXPECT_GT(one.workspace_bytes, 0u);
+  const HmmPlan many = impl::plan_hmm_log_likelihood(warps, false, 10000, 16, 64, 65536);
+  EXPECT_EQ(many.sweep, HmmSweep::blocks);
+  EXPECT_EQ(many.workspace_bytes, one.workspace_bytes);
+  EXPECT_EQ(impl::plan_hmm_log_likelihood(warps, false, 1, 16, 64, 65535).sweep, HmmSweep::lanes);
+  EXPECT_EQ(impl::plan_hmm_log_likelihood(host_with_registers, false, 1, 16, 64, 65536).sweep, HmmSweep::packs);
+  // The workspace does not grow for ever.
+  EXPECT_LT(impl::plan_hmm_log_likelihood(warps, true, 1, 16, 64, 1000000000).workspace_bytes, 20000000u);
 }
 
 TEST(HmmPlan, LargeModelsAreSharedByATeam) {

@@ -58,15 +58,16 @@ struct AlignmentPlan {
   int problems_per_thread;     ///< packs: problems side by side, one a SIMD lane
 };
 
-/// \brief Who holds the states of a hidden Markov model. The first two round alike: which of them is chosen does not show.
-/// Among the others the number of states decides, and whether the backend is a host.
+/// \brief Who holds the states of a hidden Markov model. Matrices and lanes round alike: which of them is chosen does not
+/// show. Among the others the numbers of states and of steps decide, and whether the backend is a host.
 enum class HmmSweep : std::uint8_t {
-  registers,  ///< few states, many sequences: a thread per sequence, the states in its registers, from both ends
-  lanes,      ///< few states, few sequences: a team per sequence, a lane per state, from both ends at once
-  packs,      ///< few states, hosts: a thread takes a few sequences at a time, a state per SIMD lane
-  chain,      ///< any number of states: a team per sequence, whose threads share the states, one barrier a step
-  tiles,      ///< up to hundreds of states, on GPUs: a team owns some sequences, each thread a tile of sequences x states
-  steps       ///< more states, on GPUs: a launch per step from both ends at once, a team per tile of sequences x states
+  matrices,  ///< few states, many sequences: a few lanes per direction, the transitions in their registers
+  lanes,     ///< few states, few sequences: a team per sequence, a lane per state, from both ends at once
+  blocks,    ///< few states, long sequences: blocks of steps at the same time, each as what it does to every state
+  packs,     ///< few states, hosts: a thread takes a few sequences at a time, a state per SIMD lane
+  chain,     ///< any number of states: a team per sequence, whose threads share the states, one barrier a step
+  tiles,  ///< up to hundreds of states, on GPUs: a team owns some sequences, each thread a tile of sequences x states
+  steps   ///< more states, on GPUs: a launch per step from both ends at once, a team per tile of sequences x states
 };
 
 /// \brief Sizes of the sweeps by tiles and by steps. How many sequences share a team does not show.

@@ -117,8 +117,6 @@ void advance(const HostChainModel<Real>& model, HostChain<Real>* const* chains, 
   // Copies: the compiler then knows that no chain is written to them, and keeps what it can in registers.
   alignas(most_register_bytes) Real trans[chain_states * chain_states];
   __builtin_memcpy(trans, model.trans, sizeof(trans));
-  Values padding[registers];
-  __builtin_memcpy(padding, model.padding, sizeof(padding));
   const Real lowest_sum = model.lowest_sum;
 
   for (int k = 0; k < steps; ++k) {
@@ -130,13 +128,13 @@ void advance(const HostChainModel<Real>& model, HostChain<Real>* const* chains, 
     Values sums[chain_count][registers];
     Step::template multiply_all<chain_count>(trans, chains, sums);
     for (int g = 0; g < chain_count; ++g) {
-      const Real* const emit = model.emit + std::int64_t{rows[g][k]} * chain_states;
+      const Real* const emit = model.emit + rows[g][k] * model.emit_pitch;
       Values next[registers];
       Values lowest = Math::all(infinity<Real>);
       for (int v = 0; v < registers; ++v) {
         next[v] = sums[g][v] * scale[g] * Step::load(emit + v * lanes);
-        lowest = Math::smaller(sums[g][v] + padding[v], lowest);
-        lowest = Math::smaller(next[v] + padding[v], lowest);
+        lowest = Math::smaller(sums[g][v], lowest);
+        lowest = Math::smaller(next[v], lowest);
       }
       if (Math::any(lowest < lowest_sum)) {
         chains[g]->kept = chains[g]->kept && Step::is_kept(model, *chains[g], emit, sums[g], next);

@@ -58,15 +58,15 @@ inline constexpr int chain_states = 16;
 /// Steps between two changes of the scale of a chain.
 inline constexpr int chain_rescale_period = 4;
 
-/// A small model as weights (hmm_small_model.hpp).
+/// A small model as weights (hmm_small_model.hpp). Places behind the last state are copies of states that lead nowhere.
 template <class Real>
 struct HostChainModel {
-  const Real* trans;           ///< (from, to)
-  const Real* emit;            ///< (symbol, state)
-  const std::uint32_t* into;   ///< bit i of entry j: trans(i,j) is not 0
-  Real padding[chain_states];  ///< 1 for states that only pad the model, else 0
-  Real lowest_sum;             ///< a sum at least this large has lost next to nothing to underflow
-  Real lowest_value;           ///< the smallest normal number
+  const Real* trans;  ///< (from, to)
+  const Real* emit;   ///< (symbol, state), emit_pitch apart
+  std::int64_t emit_pitch;
+  const std::uint32_t* into;  ///< bit i of entry j: trans(i,j) is not 0
+  Real lowest_sum;            ///< a sum at least this large has lost next to nothing to underflow
+  Real lowest_value;          ///< the smallest normal number
 };
 
 /// The forward vector of one sequence, times 2^-exponent.

@@ -41,7 +41,13 @@ struct LaneGroup {
     return value;
   }
 
-  /// op over the values of all lanes, given to every lane. op is associative and commutative, bitwise.
+  /// The value that the lane with this bit of the rank flipped holds; \p bit is a power of two below size.
+  template <class T>
+  KOKKOS_FUNCTION static T from_partner(const T& value, int /*bit*/) {
+    return value;
+  }
+
+  /// op over the values of all lanes, given to every lane. op is commutative, bitwise.
   template <class T, class Op>
   KOKKOS_FUNCTION static T reduce(const T& value, const Op&) {
     return value;
@@ -92,6 +98,12 @@ struct LaneGroup<Kokkos::Cuda, lanes> {
     KOKKOS_IF_ON_HOST((return value;))
   }
 
+  template <class T>
+  KOKKOS_FUNCTION static T from_partner(const T& value, [[maybe_unused]] int bit) {
+    KOKKOS_IF_ON_DEVICE((return __shfl_xor_sync(all_lanes, value, bit);))
+    KOKKOS_IF_ON_HOST((return value;))
+  }
+
   template <class T, class Op>
   KOKKOS_FUNCTION static T reduce(T value, const Op& op) {
     KOKKOS_IF_ON_DEVICE((for (int distance = size / 2; distance > 0;
@@ -133,11 +145,13 @@ KOKKOS_FUNCTION inline float fast_exp2(float x) {
   KOKKOS_IF_ON_HOST((return Kokkos::exp2(x);))
 }
 
-/// 2^x of several numbers, each with a relative error of at most 2^-51, without a branch and step by step for all of them, so
-/// that they overlap. From 1022 on, where a sum is no longer trusted, NaN; from -1022 down, zero.
+/// 2^(n + r) of several numbers, each with a relative error of at most 2^-51, step by step for all of them, so that they
+/// overlap: for integers n, given as n + 0x1.8p52, and |r| <= 1/2. The exponent is written as bits: n has to be that of a
+/// normal number.
 template <int count>
-KOKKOS_FUNCTION void branch_free_exp2(const double (&x)[count], double (&result)[count]) {
-  // 2^r for |r| <= 1/2, interpolated at Chebyshev nodes: 2e-17 off before rounding.
+KOKKOS_FUNCTION void powers_in_two_parts(const double (&shifted_n)[count], const double (&r)[count],
+                                         double (&power)[count]) {
+  // 2^r interpolated at Chebyshev nodes: 2e-17 off before rounding.
   constexpr double c[] = {0x1p0,
                           0x1.62e42fefa39efp-1,
                           0x1.ebfbdff82c5aep-3,
@@ -150,12 +164,6 @@ KOKKOS_FUNCTION void branch_free_exp2(const double (&x)[count], double (&result)
                           0x1.b524ebd13a55fp-24,
                           0x1.e6228acd1c6e5p-28,
                           0x1.e9ec1fcb69a7fp-32};
-  constexpr double to_integer = 0x1.8p52;  // x + to_integer has no fraction, and ends in the integer's bits
-  double shifted[count], r[count], power[count];
-  BELLMAN_UNROLL
-  for (int n = 0; n < count; ++n) shifted[n] = x[n] + to_integer;
-  BELLMAN_UNROLL
-  for (int n = 0; n < count; ++n) r[n] = x[n] - (shifted[n] - to_integer);
   BELLMAN_UNROLL
   for (int n = 0; n < count; ++n) power[n] = Kokkos::fma(c[11], r[n], c[10]);
   BELLMAN_UNROLL
@@ -165,14 +173,33 @@ KOKKOS_FUNCTION void branch_free_exp2(const double (&x)[count], double (&result)
   }
   BELLMAN_UNROLL
   for (int n = 0; n < count; ++n) {
-    const auto exponent = Kokkos::bit_cast<std::uint64_t>(shifted[n]) << 52;
-    const double scaled = Kokkos::bit_cast<double>(Kokkos::bit_cast<std::uint64_t>(power[n]) + exponent);
-    // Beyond: 0 for negative numbers, NaN for all else. Integers leave the unit for doubles to the polynomial.
-    const auto upper = static_cast<std::uint32_t>(Kokkos::bit_cast<std::uint64_t>(x[n]) >> 32);
-    const bool is_negative = upper - 0x80000000u <= 0x7ff00000u;
-    const double beyond = Kokkos::bit_cast<double>(is_negative ? std::uint64_t{0} : std::uint64_t{0x7ff80000u} << 32);
-    result[n] = (upper & 0x7fffffffu) < 0x408ff000u ? scaled : beyond;
+    const auto exponent = Kokkos::bit_cast<std::uint64_t>(shifted_n[n]) << 52;
+    power[n] = Kokkos::bit_cast<double>(Kokkos::bit_cast<std::uint64_t>(power[n]) + exponent);
   }
+}
+
+/// \p power, which is 2^x, for |x| < 1022. Beyond: 0 for negative x, NaN for all else. Integers leave the unit for doubles
+/// to the polynomial.
+KOKKOS_FUNCTION inline double power_within_range(double x, double power) {
+  const auto upper = static_cast<std::uint32_t>(Kokkos::bit_cast<std::uint64_t>(x) >> 32);
+  const bool is_negative = upper - 0x80000000u <= 0x7ff00000u;
+  const double beyond = Kokkos::bit_cast<double>(is_negative ? std::uint64_t{0} : std::uint64_t{0x7ff80000u} << 32);
+  return (upper & 0x7fffffffu) < 0x408ff000u ? power : beyond;
+}
+
+/// 2^x of several numbers, each with a relative error of at most 2^-51, without a branch, so that they overlap. From 1022 on,
+/// where a sum is no longer trusted, NaN; from -1022 down, zero.
+template <int count>
+KOKKOS_FUNCTION void branch_free_exp2(const double (&x)[count], double (&result)[count]) {
+  constexpr double to_integer = 0x1.8p52;  // x + to_integer has no fraction, and ends in the integer's bits
+  double shifted[count], r[count];
+  BELLMAN_UNROLL
+  for (int n = 0; n < count; ++n) shifted[n] = x[n] + to_integer;
+  BELLMAN_UNROLL
+  for (int n = 0; n < count; ++n) r[n] = x[n] - (shifted[n] - to_integer);
+  powers_in_two_parts(shifted, r, result);
+  BELLMAN_UNROLL
+  for (int n = 0; n < count; ++n) result[n] = power_within_range(x[n], result[n]);
 }
 KOKKOS_FUNCTION inline double branch_free_exp2(double x) {
   const double in[] = {x};
@@ -180,6 +207,20 @@ KOKKOS_FUNCTION inline double branch_free_exp2(double x) {
   branch_free_exp2(in, out);
   return out[0];
 }
+
+/// e^x, likewise: zero from 2^-1022 down, NaN from 2^1022 on. log2(e) in two parts keeps the error from growing with |x|.
+KOKKOS_FUNCTION inline double branch_free_exp(double x) {
+  constexpr double to_integer = 0x1.8p52;
+  constexpr double log2_e_high = 0x1.71547652b82fep0;
+  constexpr double log2_e_low = 0x1.777d0ffda0d24p-56;
+  const double rough = x * log2_e_high;
+  const double shifted[] = {rough + to_integer};
+  const double r[] = {Kokkos::fma(x, log2_e_low, Kokkos::fma(x, log2_e_high, to_integer - shifted[0]))};
+  double power[1];
+  powers_in_two_parts(shifted, r, power);
+  return power_within_range(rough, power[0]);
+}
+
 /// On hosts, where a fused operation may be a call, the library's function is the quicker one.
 KOKKOS_FUNCTION inline double fast_exp2(double x) {
   KOKKOS_IF_ON_DEVICE((return branch_free_exp2(x);))
@@ -195,6 +236,10 @@ template <int count>
 KOKKOS_FUNCTION void fast_exp2(const float (&x)[count], float (&result)[count]) {
   BELLMAN_UNROLL
   for (int n = 0; n < count; ++n) result[n] = fast_exp2(x[n]);
+}
+KOKKOS_FUNCTION inline double fast_exp(double x) {
+  KOKKOS_IF_ON_DEVICE((return branch_free_exp(x);))
+  KOKKOS_IF_ON_HOST((return Kokkos::exp(x);))
 }
 
 }  // namespace bellman::impl

@@ -9,8 +9,8 @@
 ///     alpha_t(j) = (sum_i alpha_(t-1)(i) trans(i,j)) b_t(j)   forward from alpha_0 = init b_0
 ///     v_t(i)     = (sum_j trans(i,j) v_(t+1)(j)) b_t(i)       backward from v_(T-1) = b_(T-1)
 ///
-/// Both are the same chain: a start, a matrix, and the symbols in the order of the steps. Two forms run it: one thread per
-/// sequence, or one lane per state. They round alike, so that a result is the same bitwise whichever the plan chooses.
+/// Both are the same chain: a start, a matrix, and the symbols in the order of the steps. Here one thread runs it, and looks
+/// at each sum; matrix_sweep.hpp has the forms for GPUs, which take this one where theirs does not certify.
 
 #include <Kokkos_Core.hpp>
 #include <bellman/impl/algebra.hpp>
@@ -26,7 +26,7 @@ template <class Real>
 struct ChainWeights {
   const Real* start;          ///< small_states, or null: all 1
   const Real* matrix;         ///< (from, to) in the direction of the chain
-  const Real* emit;           ///< (symbol, state)
+  const Real* emit;           ///< (symbol, state), SmallWeights::emit_pitch apart
   const std::uint32_t* into;  ///< bit i of entry j: matrix(i,j) is not 0
 };
 
@@ -98,7 +98,7 @@ struct ChainArithmetic {
         Kokkos::fma(static_cast<double>(exponent + rest), ln_2, Kokkos::log(total * power_of_two<double>(-rest)));
     // Per step: the longer of two sums, their joining, and the roundings of trans, emit and their product.
     const double roundings = small_states / 2 + 6;
-    const double step_error = roundings * roundoff<Real>() + Kokkos::exp2(-1.0 * lost_bits);
+    const double step_error = roundings * roundoff<Real>() + power_of_two<double>(-lost_bits);
     const bool rounding_small =
         !is_float<Real> || static_cast<double>(steps + 1) * step_error <= 0.9 * tolerance * (1 + Kokkos::abs(value));
     return {value, rounding_small};
@@ -156,14 +156,14 @@ KOKKOS_FORCEINLINE_FUNCTION ChainVector<Real> chain_in_registers(const ChainWeig
   BELLMAN_UNROLL
   for (int j = 0; j < small_states; ++j) {
     const Real start = weights.start == nullptr ? Real(1) : weights.start[j];
-    const Real emission = weights.emit[row * small_states + j];
+    const Real emission = weights.emit[row * SmallWeights<Real>::emit_pitch + j];
     now.value[j] = start * emission;
     now.kept = now.kept && (start == 0 || emission == 0 || now.value[j] >= Arithmetic::lowest_value());
   }
   if (steps > 1) row = symbol_at(1);
   for (std::int64_t k = 1; k < steps; ++k) {
     forget_memory();
-    const Real* const emit = weights.emit + row * small_states;
+    const Real* const emit = weights.emit + row * SmallWeights<Real>::emit_pitch;
     if (k + 1 < steps) row = symbol_at(k + 1);  // early: it comes from far away
     Real scale = 1;
     if (k % Arithmetic::rescale_period == 0) {
@@ -202,15 +202,16 @@ KOKKOS_FORCEINLINE_FUNCTION ChainVector<Real> chain_in_registers(const ChainWeig
 /// Log-likelihood of one sequence in one thread.
 /// \param symbol_at  symbol_at(t), 0 <= t < length; length >= 1
 template <class Real, class Score, class SymbolAt>
-KOKKOS_FORCEINLINE_FUNCTION Judgement sweep_in_registers(const SmallModel<Score>& model, const SymbolAt& symbol_at,
-                                                         std::int64_t length, double tolerance) {
+KOKKOS_FORCEINLINE_FUNCTION Judgement sweep_in_registers(const SmallModel<Score>& model, int states,
+                                                         const SymbolAt& symbol_at, std::int64_t length,
+                                                         double tolerance) {
   using Arithmetic = ChainArithmetic<Real>;
   const std::int64_t forward_steps = (length + 1) / 2;
   const auto forward = chain_in_registers(forward_chain<Real>(model), symbol_at, forward_steps);
   double total = 0;
   if (length == 1) {
     BELLMAN_UNROLL
-    for (int j = 0; j < small_states; ++j) total += static_cast<double>(forward.value[j]);
+    for (int j = 0; j < small_states; ++j) total += j < states ? static_cast<double>(forward.value[j]) : 0.0;
     return Arithmetic::finish(total, forward.exponent, forward.kept, length, tolerance);
   }
   const auto from_behind = [&](std::int64_t k) { return symbol_at(length - 1 - k); };
@@ -221,104 +222,13 @@ KOKKOS_FORCEINLINE_FUNCTION Judgement sweep_in_registers(const SmallModel<Score>
   const std::uint32_t alive = alive_states(forward.value);
   BELLMAN_UNROLL
   for (int j = 0; j < small_states; ++j) {
+    if (j >= states) break;
     kept = kept && (sums[j] >= Arithmetic::lowest_sum() || (alive & model.into[j]) == 0);
-    total = Kokkos::fma(static_cast<double>(sums[j]), static_cast<double>(backward.value[j]), total);
+    const double product = static_cast<double>(sums[j]) * static_cast<double>(backward.value[j]);
+    kept = kept && (sums[j] == 0 || backward.value[j] == 0 || product >= ChainArithmetic<double>::lowest_sum());
+    total += product;
   }
   return Arithmetic::finish(total, forward.exponent + backward.exponent, kept, length, tolerance);
-}
-
-/// What the two directions of a chain in lanes tell each other through scratch.
-template <class Real>
-struct alignas(16) ChainExchange {
-  Real vectors[2][2][small_states];  ///< direction, parity of the step
-  double ahead[small_states];        ///< the forward vector, taken one transition further
-  std::int64_t exponent[2];
-  int kept[2];
-  int is_bad[2];
-};
-
-/// What lanes know of a vector whose states are spread over them.
-struct LaneChain {
-  std::int64_t exponent;
-  bool kept;
-};
-
-/// The vector in scratch, read by every lane.
-template <class Real>
-KOKKOS_FORCEINLINE_FUNCTION void read_vector(const Real* memory, Real (&vector)[small_states]) {
-  BELLMAN_UNROLL
-  for (int chunk = 0; chunk < small_states; chunk += RowChunk<Real>::size) {
-    const auto part = *reinterpret_cast<const RowChunk<Real>*>(memory + chunk);
-    BELLMAN_UNROLL
-    for (int k = 0; k < RowChunk<Real>::size; ++k) vector[chunk + k] = part.value[k];
-  }
-}
-
-/// sum_i vector(i) column(i), rounded as multiply() does.
-template <class Real>
-KOKKOS_FORCEINLINE_FUNCTION Real dot(const Real (&vector)[small_states], const Real (&column)[small_states]) {
-  Real even = vector[0] * column[0];
-  Real odd = vector[1] * column[1];
-  BELLMAN_UNROLL
-  for (int i = 2; i < small_states; i += 2) {
-    even = Kokkos::fma(vector[i], column[i], even);
-    odd = Kokkos::fma(vector[i + 1], column[i + 1], odd);
-  }
-  return even + odd;
-}
-
-/// The chain with a state per lane; lanes beyond the states do the same work again and write nothing.
-///
-/// \param exchange  two vectors of scratch; the last vector ends up in the one of (steps - 1) % 2
-template <class Lanes, class Real, class SymbolAt>
-KOKKOS_FORCEINLINE_FUNCTION LaneChain chain_in_lanes(const ChainWeights<Real>& weights, const SymbolAt& symbol_at,
-                                                     std::int64_t steps, Real* exchange) {
-  using Arithmetic = ChainArithmetic<Real>;
-  const int lane = Lanes::rank();
-  const int state = lane % small_states;
-  const std::uint32_t into = weights.into[state];
-  Real column[small_states];
-  BELLMAN_UNROLL
-  for (int i = 0; i < small_states; ++i) column[i] = weights.matrix[i * small_states + state];
-
-  // Each lane fetches the symbol of one step in Lanes::size, and the emission of a step is read one step early.
-  std::int64_t fetched = lane < steps ? symbol_at(lane) : 0;
-  LaneChain now{0, true};
-  Real emission = weights.emit[Lanes::from_lane(fetched, 0) * small_states + state];
-  {
-    const Real start = weights.start == nullptr ? Real(1) : weights.start[state];
-    const Real value = start * emission;
-    now.kept = start == 0 || emission == 0 || value >= Arithmetic::lowest_value();
-    if (lane < small_states) exchange[state] = value;
-  }
-  const auto fetch_emission = [&](std::int64_t k) {
-    if (k >= steps) return;
-    if (k % Lanes::size == 0) fetched = k + lane < steps ? symbol_at(k + lane) : 0;
-    emission = weights.emit[Lanes::from_lane(fetched, static_cast<int>(k % Lanes::size)) * small_states + state];
-  };
-  fetch_emission(1);
-  for (std::int64_t k = 1; k < steps; ++k) {
-    Lanes::sync();  // the vector of step k - 1 is there, and nobody reads that of step k - 2 any more
-    Real vector[small_states];
-    read_vector(exchange + (k - 1) % 2 * small_states, vector);
-    const Real emission_now = emission;
-    fetch_emission(k + 1);
-    Real scale = 1;
-    if (k % Arithmetic::rescale_period == 0) {
-      const int shift = Arithmetic::shift_of(sum_of(vector));
-      scale = power_of_two<Real>(-shift);
-      now.exponent += shift;
-    }
-    const Real sum = dot(vector, column);
-    const Real value = sum * scale * emission_now;
-    if (sum < Arithmetic::lowest_sum() || value < Arithmetic::lowest_sum()) {
-      now.kept = now.kept && Arithmetic::is_kept(sum, emission_now, value, alive_states(vector), into);
-    }
-    if (lane < small_states) exchange[k % 2 * small_states + state] = value;
-  }
-  Lanes::sync();  // the last vector is there
-  now.kept = Lanes::reduce(static_cast<int>(now.kept), [](int a, int b) { return a & b; }) != 0;
-  return now;
 }
 
 }  // namespace bellman::impl

@@ -19,7 +19,7 @@
 namespace bellman::impl {
 
 template <class Real, int size>
-struct alignas(size * sizeof(Real)) Piece {
+struct alignas(size * sizeof(Real)) StateChunk {
   Real value[size];
 };
 
@@ -42,7 +42,7 @@ KOKKOS_FORCEINLINE_FUNCTION void load_pieces(const Real* all, int member, int ex
   BELLMAN_UNROLL
   for (int first = 0; first < count; first += piece) {
     const auto loaded =
-        *reinterpret_cast<const Piece<Real, piece>*>(all + place_in_tile<Real, count>(member, first, extent));
+        *reinterpret_cast<const StateChunk<Real, piece>*>(all + place_in_tile<Real, count>(member, first, extent));
     BELLMAN_UNROLL
     for (int i = 0; i < piece; ++i) values[first + i] = loaded.value[i];
   }
