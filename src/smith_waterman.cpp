@@ -151,6 +151,8 @@ struct TileTeam {
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     std::byte* const memory = aligned_scratch(team, Shape::ring_bytes);
+    // Once, for Kokkos grants other memory each time.
+    std::byte* const climb_row = team_scratch(team, ScratchLevel::large, climb_bytes(scores));
     const int group = Thread::rank() / Lanes::size;
     const Order order(scores, team.league_rank(), team.league_size());
     auto* const row = reinterpret_cast<typename Recurrence::Cell*>(memory + Shape::ring_bytes) +
@@ -170,7 +172,6 @@ struct TileTeam {
             if ((uncertified & bit) == 0) continue;
             uncertified ^= bit;
             const ThisClimb copy = climb;
-            std::byte* const climb_row = team_scratch(team, ScratchLevel::large, climb_bytes<Real>(scores));
             const double certain = copy.rarely_from(copy, next(rung), first + helped, climb_row);
             if (group == helped) result = certain;
           }

@@ -219,6 +219,41 @@ TYPED_TEST(SmithWaterman, DoesNotDependOnTheSweep) {
   }
 }
 
+/// Bitwise the same among few and among many, and so whichever sweep the plan chooses for that; also where some problems
+/// climb the ladder.
+TYPED_TEST(SmithWaterman, DoesNotDependOnTheSizeOfTheBatch) {
+  using Real = typename TypeParam::Real;
+  using Space = typename TypeParam::Space;
+  using View = Kokkos::View<Real***, Kokkos::LayoutRight, typename Space::memory_space>;
+  const std::size_t few = 6;
+  for (const std::size_t rows : {5, 32, 70, 130, 600}) {
+    for (const std::size_t columns : {4, 36, 100}) {
+      const std::size_t many = rows <= 32 || columns == 4 ? 1501 : 23, cells = rows * columns;
+      auto values = normal_values(few * cells, 200 * rows + columns, 1.5);
+      for (std::size_t k = 0; k < cells; ++k) values[3 * cells + k] *= 90;
+      for (std::size_t k = 0; k < values.size(); k += 7) values[k] = -inf;
+      const Kokkos::View<Real***, Kokkos::LayoutRight, Kokkos::HostSpace> host("scores", many, rows, columns);
+      for (std::size_t k = 0; k < many * cells; ++k) host.data()[k] = static_cast<Real>(values[k % values.size()]);
+      const View scores("scores", many, rows, columns);
+      Kokkos::deep_copy(scores, host);
+      const auto first_few = Kokkos::subview(scores, std::make_pair(std::size_t{0}, few), Kokkos::ALL, Kokkos::ALL);
+      typename TypeParam::template Array<Real, 1> among_few({few}), among_many({many});
+      const Space exec;
+      smith_waterman_score(exec, first_few, among_few.view());
+      smith_waterman_score(exec, scores, among_many.view());
+      exec.fence();
+      const auto a = among_few.values(), b = among_many.values();
+      const auto expected = reference::smith_waterman_scores(rounded<Real>(values), few, rows, columns, -1, 1);
+      for (std::size_t p = 0; p < many; ++p) {
+        ASSERT_EQ(a[p % few], b[p]) << "problem " << p << " of " << rows << " x " << columns;
+      }
+      for (std::size_t p = 0; p < few; ++p) {
+        EXPECT_TRUE(near(static_cast<double>(a[p]), expected[p], score_error_bound<Real>(expected[p], 1)));
+      }
+    }
+  }
+}
+
 /// Reference case S, and the hand-worked values around it.
 TYPED_TEST(SmithWaterman, HandWorkedCases) {
   using Real = typename TypeParam::Real;
