@@ -254,7 +254,7 @@ TYPED_TEST(SmithWaterman, DoesNotDependOnTheSizeOfTheBatch) {
       auto values = normal_values(few * cells, 200 * rows + columns, 1.5);
       for (std::size_t k = 0; k < cells; ++k) values[3 * cells + k] *= 90;
       for (std::size_t k = 0; k < values.size(); k += 7) values[k] = -inf;
-      const typename View::HostMirror host("scores", many, rows, columns);
+      const Kokkos::View<Real***, Kokkos::LayoutRight, Kokkos::HostSpace> host("scores", many, rows, columns);
       for (std::size_t k = 0; k < many * cells; ++k) host.data()[k] = static_cast<Real>(values[k % values.size()]);
       const View scores("scores", many, rows, columns);
       Kokkos::deep_copy(scores, host);
