@@ -5,18 +5,17 @@
 #include <bellman/error.hpp>
 #include <cmath>
 #include <cstdio>
-#include <exception>
 #include <fstream>
 #include <iostream>
 #include <optional>
 #include <sstream>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "case_tools.hpp"
+#include "program.hpp"
 #include "progress.hpp"
 #include "workload.hpp"
 
@@ -50,16 +49,10 @@ relative to what that result may have. What is allowed is the bound of the opera
 unless the case has a `tolerance`, which replaces it by tolerance (1 + |value|). Against `expected` an error of
 1e-8 |value| is allowed at least: inputs are often listed with the nine digits that identify a float, and differ from it
 by up to 5e-9. NaN agrees with NaN, and an infinity with itself.
-`repeat` is for bellman_perf; it is ignored here.
+`repeat` and `goal` are for bellman_perf; they are ignored here.
 
 Exit status: 0 if all agree, 1 if not, 2 if a file or an option is not right: then nothing was run.
 )";
-
-/// Something about the command line or a file that the user must change.
-class UserError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
 
 struct Arguments {
   std::vector<std::string> files;
@@ -354,12 +347,5 @@ int main_function(int argc, char** argv) {
 }  // namespace bellman::perf
 
 int main(int argc, char** argv) {
-  try {
-    return bellman::perf::main_function(argc, argv);
-  } catch (const bellman::support::CaseFileError& error) {
-    std::cerr << error.what() << '\n';
-  } catch (const std::exception& error) {
-    std::cerr << "bellman_compare: " << error.what() << '\n';
-  }
-  return 2;
+  return bellman::perf::run_program("bellman_compare", bellman::perf::main_function, argc, argv);
 }

@@ -5,13 +5,15 @@
 #include <Kokkos_Core.hpp>
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <exception>
 #include <iostream>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <vector>
+
+#include "median.hpp"
 
 namespace bellman::perf {
 
@@ -76,27 +78,27 @@ class CapturedCalls {
 
 /// \brief Seconds of one call within a graph of 20, without the cost of submitting it: the median of several replays.
 ///
-/// Nothing on a backend without graphs, for calls of more than a few milliseconds, and where the calls cannot be captured;
-/// the first time, the error says why.
+/// Of calls longer than a few milliseconds there are fewer in the graph, and fewer replays; of calls longer than \p longest
+/// none. Nothing on a backend without graphs, and where the calls cannot be captured; the first time, the error says why.
 template <class ExecutionSpace, class Launch>
-std::optional<double> graph_seconds(const ExecutionSpace& exec, const Launch& launch) {
+std::optional<double> graph_seconds(const ExecutionSpace& exec, const Launch& launch, double longest = 0.5) {
 #ifdef KOKKOS_ENABLE_CUDA
   if constexpr (std::is_same_v<ExecutionSpace, Kokkos::Cuda>) {
-    constexpr int calls = 20;
-    constexpr std::chrono::milliseconds longest_call(5);  // what a submission costs does not show beside it
+    constexpr double longest_graph = 0.1;
     try {
       launch();  // what a first call allocates cannot be captured
       exec.fence("bellman::perf::graph");
-      const auto start = std::chrono::steady_clock::now();
+      const Kokkos::Timer timer;
       launch();
       exec.fence("bellman::perf::graph");
-      if (std::chrono::steady_clock::now() - start > longest_call) return std::nullopt;
+      const double call = timer.seconds();
+      if (call > longest) return std::nullopt;
+      const int calls = std::clamp(static_cast<int>(longest_graph / call), 1, 20);
       CapturedCalls graph(exec, calls, launch);
       graph.replay();
-      std::array<double, 9> seconds;
+      std::vector<double> seconds(call * calls < longest_graph / 2 ? 9 : 3);
       for (auto& each : seconds) each = graph.replay() / calls;
-      std::ranges::sort(seconds);
-      return seconds[seconds.size() / 2];
+      return median(seconds);
     } catch (const std::exception& error) {
       static bool was_said = false;
       if (!was_said) std::cerr << "no graph_us: calls cannot be captured in a CUDA graph: " << error.what() << '\n';
@@ -106,6 +108,7 @@ std::optional<double> graph_seconds(const ExecutionSpace& exec, const Launch& la
 #endif
   (void)exec;
   (void)launch;
+  (void)longest;
   return std::nullopt;
 }
 

@@ -6,6 +6,7 @@
 #include <bellman/impl/hmm_recurrence.hpp>
 #include <bellman/impl/hmm_small_model.hpp>
 #include <bellman/impl/hmm_tables.hpp>
+#include <bellman/impl/host_kernels.hpp>
 #include <bellman/impl/lanes.hpp>
 #include <bellman/impl/matrix_sweep.hpp>
 #include <bellman/impl/register_sweep.hpp>
@@ -17,9 +18,9 @@ namespace bellman::impl {
 namespace {
 
 /// Workspaces and scratch may start anywhere; tables start at the next multiple of alignment_slack.
-KOKKOS_FUNCTION std::byte* aligned(std::byte* memory) {
+KOKKOS_FUNCTION std::byte* aligned(std::byte* memory, std::size_t alignment = alignment_slack) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  return memory + (alignment_slack - address % alignment_slack) % alignment_slack;
+  return memory + (alignment - address % alignment) % alignment;
 }
 
 struct HmmResult {
@@ -185,10 +186,7 @@ struct HmmSmallModel {
       const Judgement judgement = sweep_in_registers<double>(model, states, row_at, length, tolerance);
       if (judgement.certified) return judgement;
     }
-    const LogHmmStep<ExecutionSpace, Real> step(parameters, model.normaliser);
-    const auto symbol_at = [&](std::int64_t t) { return sequences.symbols(sequence, t); };
-    alignas(16) std::byte vectors[HmmVectors<double>::bytes(small_states)];
-    return sweep_chain(SingleThread(), step, symbol_at, parameters.states(), length, tolerance, vectors);
+    return in_logarithms(model, sequence, length);
   }
 
   /// The row of the emission weights for a step; notes a symbol out of range.
@@ -197,6 +195,23 @@ struct HmmSmallModel {
     const std::int64_t symbols = parameters.symbols();
     is_bad = is_bad || symbol >= symbols;
     return symbol < 0 || symbol >= symbols ? symbols : symbol;
+  }
+
+  /// Whether the result of a sequence is known without looking at its symbols.
+  bool is_settled(const SmallModel<Real>& model, std::int64_t length, HmmResult& result) const {
+    if (!has_steps(length, result)) return true;
+    result = {quiet_nan<double>(), Status::not_a_number};
+    return (model.template flags_of<double>() & row_has_nan) != 0;
+  }
+
+  /// The last rung, in one thread.
+  KOKKOS_FUNCTION Judgement in_logarithms(const SmallModel<Real>& model, std::int64_t sequence,
+                                          std::int64_t length) const {
+    constexpr double tolerance = log_likelihood_tolerance<Real>;
+    const LogHmmStep<ExecutionSpace, Real> step(parameters, model.normaliser);
+    const auto symbol_at = [&](std::int64_t t) { return sequences.symbols(sequence, t); };
+    alignas(16) std::byte vectors[HmmVectors<double>::bytes(small_states)];
+    return sweep_chain(SingleThread(), step, symbol_at, parameters.states(), length, tolerance, vectors);
   }
 };
 
@@ -707,6 +722,167 @@ void launch_blocks(const std::string& label, const ExecutionSpace& exec, const H
   }
 }
 
+/// A team is one thread of a host: it takes a few sequences at a time, a state per SIMD lane (src/host). Those that are not
+/// certified go on in double, and from there one by one. A chain's numbers do not depend on those beside it.
+template <class ExecutionSpace, class Real>
+struct HmmForwardInPacks : HmmSmallModel<ExecutionSpace, Real> {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+  static constexpr int most_together = 4;
+  static constexpr int block = 256;  ///< steps whose symbols are looked up at once
+
+  ScratchLevel scratch_level;
+  std::size_t scratch_bytes;
+  std::int64_t first_problem = 0;
+
+  void operator()(const Team& team) const {
+    std::byte* const memory = aligned(team_scratch(team, scratch_level, scratch_bytes), most_register_bytes);
+    const SmallModel<Real> model(memory, this->parameters.symbols());
+    fill_small_model(this->parameters, model, 0, 1, [] {});
+    describe_small_model(model, this->parameters.states(), 0, 1);
+    // Fewer at a time where there are not enough for all threads.
+    const std::int64_t batch = this->sequences.batch();
+    const std::int64_t share = (batch + team.league_size() - 1) / team.league_size();
+    const std::int64_t together = std::min<std::int64_t>(share, at_a_time<Real>());
+    for (std::int64_t first = team.league_rank() * together; first < batch; first += team.league_size() * together) {
+      evaluate(model, first, static_cast<int>(std::min(together, batch - first)));
+    }
+  }
+
+ private:
+  template <class Weight>
+  static int at_a_time() {
+    const int together = is_float<Weight> ? host_kernels().floats_together : host_kernels().doubles_together;
+    return std::min(together, most_together);
+  }
+
+  void evaluate(const SmallModel<Real>& model, std::int64_t first, int count) const {
+    std::int64_t left[most_together];
+    int size = 0;
+    for (std::int64_t sequence = first; sequence < first + count; ++sequence) {
+      HmmResult result;
+      if (this->is_settled(model, this->sequences.length(sequence), result)) {
+        this->results.write(sequence, result);
+      } else {
+        left[size++] = sequence;
+      }
+    }
+    size = try_rung<Real>(model, left, size);
+    if constexpr (is_float<Real>) {
+      int still_left = 0;
+      for (int done = 0; done < size; done += at_a_time<double>()) {
+        std::int64_t pack[most_together];
+        const int pack_size = std::min(at_a_time<double>(), size - done);
+        std::copy_n(left + done, pack_size, pack);
+        const int failed = try_rung<double>(model, pack, pack_size);
+        std::copy_n(pack, failed, left + still_left);
+        still_left += failed;
+      }
+      size = still_left;
+    }
+    for (int k = 0; k < size; ++k) {
+      const std::int64_t length = this->sequences.length(left[k]);
+      this->results.write(left[k], result_of(this->in_logarithms(model, left[k], length)));
+    }
+  }
+
+  template <class Weight>
+  HostChainModel<Weight> chain_model(const SmallModel<Real>& model) const {
+    const auto& weights = model.template weights<Weight>();
+    HostChainModel<Weight> chain{weights.trans, weights.emit, model.into, {}, 0, 0};
+    for (int j = 0; j < chain_states; ++j) chain.padding[j] = j < this->parameters.states() ? 0 : 1;
+    chain.lowest_sum = ChainArithmetic<Weight>::lowest_sum();
+    chain.lowest_value = ChainArithmetic<Weight>::lowest_value();
+    return chain;
+  }
+
+  template <class Weight>
+  static HostChain<Weight> start(const SmallWeights<Weight>& weights, std::int64_t row) {
+    HostChain<Weight> chain{{}, 0, true};
+    for (int j = 0; j < chain_states; ++j) {
+      const Weight start = weights.init[j];
+      const Weight emission = weights.emit[row * chain_states + j];
+      chain.value[j] = start * emission;
+      chain.kept =
+          chain.kept && (start == 0 || emission == 0 || chain.value[j] >= ChainArithmetic<Weight>::lowest_value());
+    }
+    return chain;
+  }
+
+  bool emission_rows(std::int64_t sequence, std::int64_t step, int count, std::int32_t* rows) const {
+    const IntegerView<2>& symbols = this->sequences.symbols;
+    const std::int64_t size = std::int64_t{1} << static_cast<int>(symbols.type) % 4;
+    const std::int64_t offset = sequence * symbols.strides[0] + step * symbols.strides[1];
+    return host_kernels().emission_rows(static_cast<const std::byte*>(symbols.data) + offset * size, symbols.type,
+                                        symbols.strides[1], count, this->parameters.symbols(), rows);
+  }
+
+  /// Runs one rung, unless the model is beyond its range, and writes the results that it certifies and those of sequences with
+  /// bad symbols. The others are moved to the front. \return how many these are
+  template <class Weight>
+  int try_rung(const SmallModel<Real>& model, std::int64_t* which, int count) const {
+    const bool runs = (model.template flags_of<Weight>() & row_is_unusable) == 0;
+    const HostChainModel<Weight> weights = chain_model<Weight>(model);
+    HostChain<Weight> chains[most_together];
+    std::int32_t rows[most_together][block];
+    bool is_bad[most_together] = {};
+    int active[most_together];
+    int active_count = count;
+    for (int k = 0; k < count; ++k) active[k] = k;
+
+    for (std::int64_t step = 0; active_count > 0;) {
+      std::int64_t shortest = block;
+      for (int k = 0; k < active_count; ++k) {
+        shortest = std::min(shortest, this->sequences.length(which[active[k]]) - step);
+      }
+      const auto steps = static_cast<int>(shortest);
+      const int begin = step == 0 ? 1 : 0;  // the first step is the start
+      HostChain<Weight>* chain[most_together];
+      const std::int32_t* row[most_together];
+      for (int k = 0; k < active_count; ++k) {
+        const int c = active[k];
+        is_bad[c] = emission_rows(which[c], step, steps, rows[c]) || is_bad[c];
+        if (step == 0) chains[c] = start(model.template weights<Weight>(), rows[c][0]);
+        chain[k] = &chains[c];
+        row[k] = rows[c] + begin;
+      }
+      if (runs) {
+        const HostKernels& kernels = host_kernels();
+        if constexpr (is_float<Weight>) {
+          kernels.advance_floats(weights, chain, row, active_count, step + begin, steps - begin);
+        } else {
+          kernels.advance_doubles(weights, chain, row, active_count, step + begin, steps - begin);
+        }
+      }
+      step += steps;
+      int still_active = 0;
+      for (int k = 0; k < active_count; ++k) {
+        if (this->sequences.length(which[active[k]]) > step) active[still_active++] = active[k];
+      }
+      active_count = still_active;
+    }
+
+    int uncertified = 0;
+    for (int k = 0; k < count; ++k) {
+      Judgement judgement;
+      if (runs) {
+        double total = 0;
+        for (const Weight value : chains[k].value) total += static_cast<double>(value);
+        judgement = ChainArithmetic<Weight>::finish(total, chains[k].exponent, chains[k].kept,
+                                                    this->sequences.length(which[k]), log_likelihood_tolerance<Real>);
+      }
+      if (is_bad[k]) {
+        this->results.write(which[k], {quiet_nan<double>(), Status::bad_symbol});
+      } else if (judgement.certified) {
+        this->results.write(which[k], result_of(judgement));
+      } else {
+        which[uncertified++] = which[k];
+      }
+    }
+    return uncertified;
+  }
+};
+static_assert(chain_states == small_states && chain_rescale_period == ChainArithmetic<float>::rescale_period);
+
 }  // namespace
 
 template <class ExecutionSpace, class Real>
@@ -728,7 +904,12 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,
   static const std::string label = "bellman::hmm_log_likelihood::sweep";
   const HmmResults<ExecutionSpace, Real> results{log_likelihood, statuses};
   const HmmSmallModel<ExecutionSpace, Real> small{parameters, sequences, results};
-  if (plan.sweep == HmmSweep::registers) {
+  if (plan.sweep == HmmSweep::packs) {
+    if constexpr (!has_warps<ExecutionSpace>()) {
+      launch_teams(label, exec, HmmForwardInPacks<ExecutionSpace, Real>{small, plan.scratch_level, plan.scratch_bytes},
+                   plan.league_size, plan.team_threads, 1, plan.scratch_level, plan.scratch_bytes);
+    }
+  } else if (plan.sweep == HmmSweep::registers) {
     if constexpr (!has_warps<ExecutionSpace>()) {
       launch_teams(label, exec, HmmForwardInRegisters<ExecutionSpace, Real>{small, plan.scratch_bytes},
                    plan.league_size, plan.team_threads, 1, plan.scratch_level, plan.scratch_bytes);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bellman/impl/floating_point.hpp>
+#include <bellman/impl/host_kernels.hpp>
 #include <bellman/impl/masked_reduce.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -64,14 +65,14 @@ struct TeamReducer {
 };
 
 /// What a thread takes at once. GPUs hide the latency of memory with many bytes in flight: loads of 16 bytes, the widest
-/// there are, of several ranks before the first is used. Hosts need enough columns for SIMD and the prefetcher.
+/// there are, of several ranks before the first is used.
 template <class ExecutionSpace, class Real>
 struct Tile {
-  static constexpr int columns = has_warps<ExecutionSpace>() ? 16 / sizeof(Real) : 32;
+  static constexpr int columns = 16 / sizeof(Real);
   static constexpr int ranks = has_warps<ExecutionSpace>() ? 4 : 1;
 
   template <class T>
-  static constexpr std::size_t alignment = has_warps<ExecutionSpace>() ? columns * sizeof(T) : alignof(T);
+  static constexpr std::size_t alignment = columns * sizeof(T);
 };
 
 /// Neighbouring elements of a row, for one load or store.
@@ -92,6 +93,12 @@ bool has_packs(const View& view, std::size_t alignment) {
          row_bytes % alignment == 0;
 }
 
+/// The valid cells among neighbouring columns of one rank, for HostJoin.
+struct HostRun {
+  const std::uint8_t* mask;
+  std::int64_t count;
+};
+
 template <class ExecutionSpace, class Real>
 struct ValidByMask {
   StridedView<const std::uint8_t**, ExecutionSpace> mask;
@@ -107,6 +114,14 @@ struct ValidByMask {
 
   bool has_packs() const { return impl::has_packs(mask, Tile<ExecutionSpace, Real>::template alignment<std::uint8_t>); }
   KOKKOS_FUNCTION bool operator()(std::int64_t rank, std::int64_t column) const { return mask(rank, column) != 0; }
+
+  /// Whether neighbouring columns are adjacent.
+  bool has_runs() const { return mask.stride(1) == 1; }
+  /// The bytes of a rank from a column on, and how many of them matter.
+  HostRun run(std::int64_t rank, std::int64_t column, std::int64_t count) const {
+    const auto stride = static_cast<std::int64_t>(mask.stride(0));
+    return {mask.data() + rank * stride + column, count};
+  }
 
   /// Those of \p count ranks from \p first on; behind them nothing is valid.
   template <int columns, int ranks>
@@ -133,6 +148,12 @@ struct ValidByLength {
 
   bool has_packs() const { return true; }
   KOKKOS_FUNCTION bool operator()(std::int64_t rank, std::int64_t column) const { return column < lengths(rank); }
+
+  bool has_runs() const { return true; }
+  HostRun run(std::int64_t rank, std::int64_t column, std::int64_t count) const {
+    const std::int64_t length = lengths(rank);
+    return {nullptr, length <= column ? 0 : std::min(length - column, count)};
+  }
 
   template <int columns, int ranks>
   KOKKOS_FUNCTION void read(std::int64_t first, int count, std::int64_t column, Run<columns> (&runs)[ranks]) const {
@@ -229,6 +250,55 @@ struct MaskedReduceColumns {
   }
 };
 
+/// A thread of a host owns a block of neighbouring columns, and goes through the ranks in order: for each a long run of memory,
+/// which the kernels of src/host join with what the thread keeps in its cache. The bits are those of one column at a time.
+template <class ExecutionSpace, class Real, Reduction reduction, class Valid>
+struct MaskedReduceBlocks {
+  using Reducer = ColumnReducer<reduction>;
+
+  StridedView<const Real**, ExecutionSpace> values;
+  Valid valid;
+  StridedView<Real*, ExecutionSpace> out;
+  int block;
+
+  bool is_possible() const { return values.stride(1) == 1 && out.stride(0) == 1 && valid.has_runs(); }
+
+  void operator()(std::int64_t item) const {
+    alignas(most_register_bytes) double value[most_columns_together];
+    alignas(most_register_bytes) double count[most_columns_together];
+    const std::int64_t first = item * block;
+    const auto columns = std::min<std::int64_t>(block, static_cast<std::int64_t>(out.extent(0)) - first);
+    const auto ranks = static_cast<std::int64_t>(values.extent(0));
+    const auto stride = static_cast<std::int64_t>(values.stride(0));
+    const HostJoins<Real>& joins = joins_of_type();
+    std::fill_n(value, columns, Reducer::template neutral<double>());
+    std::fill_n(count, columns, 0.0);
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+      const HostRun run = valid.run(rank, first, columns);
+      const Real* const row = values.data() + rank * stride + first;
+      if constexpr (Reducer::uses_values) join(joins)(value, row, run.mask, run.count);
+      if constexpr (Reducer::uses_count) joins.count(count, row, run.mask, run.count);
+    }
+    for (std::int64_t c = 0; c < columns; ++c) {
+      out.data()[first + c] = static_cast<Real>(Reducer::result(value[c], static_cast<std::int64_t>(count[c])));
+    }
+  }
+
+ private:
+  static const HostJoins<Real>& joins_of_type() {
+    if constexpr (is_float<Real>) {
+      return host_kernels().joins_of_floats;
+    } else {
+      return host_kernels().joins_of_doubles;
+    }
+  }
+  static HostJoin<Real> join(const HostJoins<Real>& joins) {
+    if constexpr (reduction == Reduction::min) return joins.min;
+    if constexpr (reduction == Reduction::max) return joins.max;
+    return joins.sum;
+  }
+};
+
 template <Reduction reduction, class ExecutionSpace, class Real, class Valid>
 void reduce_columns(const ExecutionSpace& exec, const StridedView<const Real**, ExecutionSpace>& values,
                     const Valid& valid, const StridedView<Real*, ExecutionSpace>& out) {
@@ -236,7 +306,15 @@ void reduce_columns(const ExecutionSpace& exec, const StridedView<const Real**, 
   if (columns == 0) return;
   const MaskedReducePlan plan = plan_masked_reduce(backend_of(exec), values.extent(0), values.extent(1));
   using Index = Kokkos::IndexType<std::int64_t>;
-  if (plan.packs) {
+  if constexpr (!has_warps<ExecutionSpace>()) {
+    const MaskedReduceBlocks<ExecutionSpace, Real, reduction, Valid> functor{values, valid, out, plan.block};
+    if (functor.is_possible()) {
+      static const std::string label = "bellman::masked_reduce::block";
+      const std::int64_t blocks = (columns + plan.block - 1) / plan.block;
+      Kokkos::parallel_for(label, Kokkos::RangePolicy<ExecutionSpace, Index>(exec, 0, blocks), functor);
+      return;
+    }
+  } else if (plan.packs) {
     // At most 128 registers a thread: kept to 64, sums of floats by mask take a quarter longer on an H200.
     using Items = Kokkos::RangePolicy<ExecutionSpace, Index, Kokkos::LaunchBounds<128, 4>>;
     static const std::string label = "bellman::masked_reduce::pack";

@@ -6,6 +6,7 @@
 #include <bellman/impl/hmm_log_likelihood.hpp>
 #include <bellman/impl/hmm_small_model.hpp>
 #include <bellman/impl/hmm_tables.hpp>
+#include <bellman/impl/host_kernels.hpp>
 #include <bellman/impl/masked_reduce.hpp>
 #include <bellman/impl/matrix_sweep.hpp>
 #include <bellman/impl/smith_waterman.hpp>
@@ -29,7 +30,14 @@ const char* to_string(Rung rung) {
 
 const char* to_string(ScratchLevel level) { return level == ScratchLevel::fast ? "fast" : "large"; }
 
-const char* to_string(AlignmentSweep sweep) { return sweep == AlignmentSweep::tiles ? "tiles" : "strips"; }
+const char* to_string(AlignmentSweep sweep) {
+  switch (sweep) {
+    case AlignmentSweep::tiles: return "tiles";
+    case AlignmentSweep::strips: return "strips";
+    case AlignmentSweep::packs: return "packs";
+  }
+  return "unknown sweep";
+}
 
 const char* to_string(HmmSweep sweep) {
   switch (sweep) {
@@ -37,6 +45,7 @@ const char* to_string(HmmSweep sweep) {
     case HmmSweep::matrices: return "a few lanes per direction";
     case HmmSweep::lanes: return "a lane per state";
     case HmmSweep::blocks: return "blocks of steps at the same time";
+    case HmmSweep::packs: return "a SIMD lane per state";
     case HmmSweep::chain: return "states shared by a team";
   }
   return "unknown sweep";
@@ -47,6 +56,7 @@ std::ostream& operator<<(std::ostream& stream, const AlignmentPlan& plan) {
          << plan.lanes << " lanes per problem, " << plan.rows_per_lane << " rows per lane, " << plan.scratch_bytes
          << " bytes of " << to_string(plan.scratch_level) << " scratch";
   if (plan.sweep == AlignmentSweep::tiles) stream << ", at most " << plan.most_teams << " teams";
+  if (plan.sweep == AlignmentSweep::packs) stream << ", " << plan.problems_per_thread << " problems side by side";
   return stream;
 }
 
@@ -59,6 +69,7 @@ std::ostream& operator<<(std::ostream& stream, const HmmPlan& plan) {
 
 std::ostream& operator<<(std::ostream& stream, const MaskedReducePlan& plan) {
   if (plan.team_per_column) return stream << "a team of " << plan.team_threads << " threads per column";
+  if (plan.block > 1) return stream << "a thread per " << plan.block << " neighbouring columns";
   return stream << (plan.packs ? "a thread per pack of neighbouring columns" : "a thread per column");
 }
 
@@ -102,8 +113,21 @@ AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::s
   check_options(options);
   AlignmentPlan plan{};
   std::tie(plan.first, plan.last) = alignment_rungs(is_double, rows, columns, options);
+  plan.lanes = backend.lanes;
+  plan.problems_per_thread = 1;
   const auto lanes = static_cast<std::size_t>(backend.lanes);
 
+  if (backend.register_bytes > 0 && plan.first != Rung::log_double && rows > 0 && columns > 0 &&
+      columns <= most_pack_columns) {
+    const bool is_float_rung = plan.first == Rung::linear_float || plan.first == Rung::max_float;
+    plan.sweep = AlignmentSweep::packs;
+    plan.rows_per_lane = 4;
+    plan.problems_per_thread =
+        backend.register_bytes / static_cast<int>(is_float_rung ? sizeof(float) : sizeof(double));
+    plan.scratch_bytes = columns * static_cast<std::size_t>(backend.register_bytes) + most_register_bytes;
+    plan.scratch_level = level_for(backend, plan.scratch_bytes);
+    return plan;
+  }
   const Rung best = is_double ? Rung::linear_double : Rung::linear_mixed;
   const bool is_small = rows <= static_cast<std::size_t>(small_tiles.lanes * small_tiles.rows_per_lane);
   const TileShape& shape = is_small ? small_tiles : large_tiles;
@@ -126,7 +150,6 @@ AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::s
     return plan;
   }
   plan.sweep = AlignmentSweep::strips;
-  plan.lanes = backend.lanes;
   plan.rows_per_lane = rows <= 2 * lanes ? 1 : 4;
   const bool is_one_strip = rows <= lanes * static_cast<std::size_t>(plan.rows_per_lane);
   plan.scratch_bytes = is_one_strip ? 0 : columns * sizeof(double);
@@ -145,7 +168,13 @@ HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch
   plan.model_in_scratch = true;
   const std::size_t model = is_double ? SmallModel<double>::bytes(symbols) : SmallModel<float>::bytes(symbols);
   plan.scratch_bytes = model + alignment_slack;
-  if (backend.lanes > 1) {
+  if (backend.register_bytes > 0) {
+    plan.sweep = HmmSweep::packs;
+    plan.scratch_bytes = model + most_register_bytes;
+    plan.team_threads = 1;
+    // Each team normalises the model, so there is one a thread.
+    plan.league_size = static_cast<std::int64_t>(std::min(batch, static_cast<std::size_t>(backend.threads)));
+  } else if (backend.lanes > 1) {
     // A team of matrices takes all registers of a multiprocessor, and so goes through many sequences.
     constexpr int threads_of_multiprocessor = 2048;
     const auto multiprocessors = static_cast<std::size_t>(std::max(1, backend.threads / threads_of_multiprocessor));
@@ -182,6 +211,9 @@ HmmPlan plan_hmm_log_likelihood(const Backend& backend, bool is_double, std::siz
   if (states <= small_states) {
     const HmmPlan small = plan_small_hmm(backend, is_double, batch, symbols, steps);
     if (small.scratch_level == ScratchLevel::fast) return small;
+    // Hosts have no other memory for fast scratch: only what a thread's cache holds counts.
+    constexpr std::size_t cache = std::size_t{1} << 20;
+    if (small.sweep == HmmSweep::packs && small.scratch_bytes <= cache) return small;
   }
   const auto model = HmmTables<double>::bytes(states, symbols);
   const auto vectors = HmmVectors<double>::bytes(states);
@@ -204,6 +236,14 @@ MaskedReducePlan plan_masked_reduce(const Backend& backend, std::size_t ranks, s
   MaskedReducePlan plan;
   plan.team_per_column = backend.max_team_threads > 1 && columns < 4096 && ranks > 256;
   plan.team_threads = plan.team_per_column ? 128 : 1;
+  if (backend.register_bytes > 0) {
+    // Long runs suit the prefetcher; but every thread should have one, down to a few cache lines.
+    constexpr std::size_t least = 64;
+    const std::size_t share = columns / static_cast<std::size_t>(backend.threads) / least * least;
+    plan.packs = false;
+    plan.block = static_cast<int>(std::clamp(share, least, static_cast<std::size_t>(most_columns_together)));
+    return plan;
+  }
   // With fewer columns than this, one each keeps more of a GPU busy.
   plan.packs = !plan.team_per_column && (backend.max_team_threads == 1 || columns >= 2048);
   return plan;

@@ -2,6 +2,7 @@
 #include <bellman/accuracy.hpp>
 #include <bellman/impl/algebra.hpp>
 #include <bellman/impl/alignment_recurrence.hpp>
+#include <bellman/impl/host_kernels.hpp>
 #include <bellman/impl/lanes.hpp>
 #include <bellman/impl/smith_waterman.hpp>
 #include <bellman/impl/strip_sweep.hpp>
@@ -164,6 +165,104 @@ struct TileTeam {
   }
 };
 
+/// A team is one thread of a host and owns as many problems as a SIMD register of the first rung holds (src/host). Those that
+/// it does not certify go on in packs of Linear<double>, and from there one by one. A lane computes the same whatever is in the
+/// others, so a result does not depend on who else climbs.
+template <class ExecutionSpace, class Real>
+struct PackTeam {
+  using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
+
+  Climb<ExecutionSpace, Real, 4> climb;
+  Outputs<ExecutionSpace, Real> outputs;
+  AlignmentPlan plan;
+  std::int64_t first_problem = 0;  // in packs
+
+  void operator()(const Team& team) const {
+    std::byte* row = team_scratch(team, plan.scratch_level, plan.scratch_bytes);
+    const std::size_t offset = reinterpret_cast<std::uintptr_t>(row) % most_register_bytes;
+    row += (most_register_bytes - offset) % most_register_bytes;
+    const std::int64_t first = (first_problem + team.league_rank()) * plan.problems_per_thread;
+    const auto problems = static_cast<std::int64_t>(climb.scores.extent(0));
+    std::int64_t left[most_lanes];
+    const auto count = static_cast<int>(std::min<std::int64_t>(plan.problems_per_thread, problems - first));
+    for (int k = 0; k < count; ++k) left[k] = first + k;
+    int uncertified = try_rung(plan.first, plan.problems_per_thread, left, count, row);
+    if (uncertified > 0 && plan.first < Rung::linear_double) {
+      const int doubles = host_kernels().register_bytes / static_cast<int>(sizeof(double));
+      int still_uncertified = 0;
+      for (int done = 0; done < uncertified; done += doubles) {
+        std::int64_t pack[most_lanes];
+        const int size = std::min(doubles, uncertified - done);
+        std::copy_n(left + done, size, pack);
+        const int failed = try_rung(Rung::linear_double, doubles, pack, size, row);
+        std::copy_n(pack, failed, left + still_uncertified);
+        still_uncertified += failed;
+      }
+      uncertified = still_uncertified;
+    }
+    for (int k = 0; k < uncertified; ++k) outputs.write(left[k], climb.from(Rung::log_double, left[k], row));
+  }
+
+ private:
+  /// Runs one rung for \p count problems, and writes the results that it certifies. The others are moved to the front.
+  /// \return how many these are
+  int try_rung(Rung rung, int lanes, std::int64_t* which, int count, std::byte* row) const {
+    HostScores<Real> scores;
+    const auto problem_stride = static_cast<std::int64_t>(climb.scores.stride(0));
+    for (int k = 0; k < lanes; ++k) {
+      scores.problem[k] = climb.scores.data() + which[k < count ? k : 0] * problem_stride;
+    }
+    scores.row_stride = static_cast<std::int64_t>(climb.scores.stride(1));
+    scores.column_stride = static_cast<std::int64_t>(climb.scores.stride(2));
+    scores.rows = static_cast<std::int64_t>(climb.scores.extent(1));
+    scores.columns = static_cast<std::int64_t>(climb.scores.extent(2));
+    const HostKernels& kernels = host_kernels();
+    const Rungs<Real>& rungs = climb.rungs;
+    if constexpr (is_float<Real>) {
+      if (rung == Rung::linear_float) return run(kernels.linear_float, rungs.linear_float, scores, which, count, row);
+      if (rung == Rung::linear_mixed) return run(kernels.linear_mixed, rungs.linear_mixed, scores, which, count, row);
+      if (rung == Rung::linear_double) {
+        return run(kernels.linear_double_of_float, rungs.linear_double, scores, which, count, row);
+      }
+      if (rung == Rung::max_float) return run(kernels.max_float, rungs.max_float, scores, which, count, row);
+      return run(kernels.max_double_of_float, rungs.max_double, scores, which, count, row);
+    } else {
+      if (rung == Rung::linear_double) {
+        return run(kernels.linear_double, rungs.linear_double, scores, which, count, row);
+      }
+      return run(kernels.max_double, rungs.max_double, scores, which, count, row);
+    }
+  }
+
+  template <class Algebra>
+  int run(HostAlignment<Real> kernel, const Algebra& algebra, const HostScores<Real>& scores, std::int64_t* which,
+          int count, std::byte* row) const {
+    HostAlgebra constants{static_cast<double>(algebra.gap()), 1};
+    constexpr bool is_linear = requires { algebra.scale(); };
+    if constexpr (is_linear) constants.scale = static_cast<double>(algebra.scale());
+    HostFound found;
+    kernel(scores, constants, row, found);
+    int uncertified = 0;
+    for (int k = 0; k < count; ++k) {
+      typename Algebra::Watch watch = algebra.watch();
+      if constexpr (is_linear) {
+        watch.see(static_cast<typename Algebra::Weight>(found.largest_within[k]));
+        watch.see(static_cast<typename Algebra::Weight>(found.smallest_beyond[k]));
+      } else {
+        watch.nan = found.nan[k];
+      }
+      const Judgement judgement = algebra.judge(static_cast<typename Algebra::Value>(found.best[k]), watch,
+                                                scores.rows + scores.columns, score_tolerance<Real>);
+      if (judgement.certified) {
+        outputs.write(which[k], judgement.score);
+      } else {
+        which[uncertified++] = which[k];
+      }
+    }
+    return uncertified;
+  }
+};
+
 /// Whether each row begins at a multiple of 16 bytes and consists of whole tiles.
 template <class View>
 bool is_aligned(const View& scores) {
@@ -203,7 +302,11 @@ void smith_waterman_score(const ExecutionSpace& exec, const StridedView<const Re
     }
     return;
   }
-  if constexpr (has_warps<ExecutionSpace>()) {
+  if constexpr (!has_warps<ExecutionSpace>()) {
+    const std::int64_t packs = (problems + plan.problems_per_thread - 1) / plan.problems_per_thread;
+    launch_teams(label, exec, PackTeam<ExecutionSpace, Real>{{scores, rungs}, outputs, plan}, packs, 1, 1,
+                 plan.scratch_level, plan.scratch_bytes);
+  } else {
     const AlignedScores<Real> aligned{
         scores.data(), static_cast<std::int64_t>(scores.stride(0)), static_cast<std::int64_t>(scores.stride(1)),
         problems,      static_cast<std::int64_t>(scores.extent(1)), static_cast<std::int64_t>(scores.extent(2))};

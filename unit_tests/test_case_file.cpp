@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -303,8 +304,8 @@ TEST(CaseFile, Keys) {
   }
   EXPECT_EQ(
       complaint(edited(alignment, "rows", "rowz")),
-      "case.yaml:3:1: a case of smith_waterman has no key \"rowz\"; its keys are batch, columns, expected, gap, name, "
-      "operation, repeat, rows, scores, temperature, tolerance");
+      "case.yaml:3:1: a case of smith_waterman has no key \"rowz\"; its keys are batch, columns, expected, gap, goal, "
+      "name, operation, repeat, rows, scores, temperature, tolerance");
   EXPECT_EQ(complaint(edited(alignment, "  score_gradient", "  gradient")),
             "case.yaml:10:3: expected has no key \"gradient\"; its keys are score, score_gradient");
   EXPECT_EQ(complaint(edited(masked, "{mean:", "{sum:")),
@@ -393,6 +394,67 @@ TEST(CaseFile, Arrays) {
             "case.yaml:5:11: an element of mask must be 0, 1, true or false, got \"2\"");
   EXPECT_EQ(complaint(edited(masked, "mask: [1, 0, true, false]", "lengths: [1, 3]")),
             "case.yaml:5:14: an element of lengths must lie in [0, columns] = [0, 2], got 3");
+}
+
+TEST(CaseFile, Goals) {
+  using bellman::support::Goal;
+  const auto with_goal = [](const std::string& text) { return alignment + "goal: {" + text + "}\n"; };
+  EXPECT_FALSE(parse_case_file(alignment, "case.yaml")[0].goal.has_value());
+
+  const auto in_graph =
+      parse_case_file(with_goal("metric: time_us, in_graph: true, at_most: 3.5, backend: Cuda, type: float"),
+                      "case.yaml")[0]
+          .goal;
+  ASSERT_TRUE(in_graph.has_value());
+  EXPECT_EQ(in_graph->metric, Goal::Metric::time);
+  EXPECT_TRUE(in_graph->in_graph);
+  EXPECT_TRUE(in_graph->is_upper_limit);
+  EXPECT_EQ(in_graph->limit, 3.5);
+  EXPECT_EQ(in_graph->backend, "Cuda");
+  EXPECT_FALSE(in_graph->is_double);
+
+  const auto rate =
+      parse_case_file(with_goal("metric: cells/s, at_least: 45e10, backend: OpenMP, type: double"), "case.yaml")[0]
+          .goal;
+  ASSERT_TRUE(rate.has_value());
+  EXPECT_EQ(rate->metric, Goal::Metric::cell_rate);
+  EXPECT_FALSE(rate->in_graph);
+  EXPECT_FALSE(rate->is_upper_limit);
+  EXPECT_EQ(rate->limit, 45e10);
+  EXPECT_TRUE(rate->is_double);
+
+  const std::vector<std::pair<std::string, std::string>> refused = {
+      {"metric: speed, at_most: 1, backend: Cuda, type: float",
+       "16: metric must be one of time_us, cells/s, read_share, fma_share, submit_us, speed_up_per_core, scaling_at_2, "
+       "got \"speed\""},
+      {"at_most: 1, backend: Cuda, type: float", "7: the key \"metric\" is missing"},
+      {"metric: time_us, at_most: 1, type: float", "7: the key \"backend\" is missing"},
+      {"metric: time_us, at_most: 1, backend: Cuda", "7: the key \"type\" is missing"},
+      {"metric: time_us, backend: Cuda, type: float", "7: the key \"at_most\" is missing"},
+      {"metric: cells/s, backend: Cuda, type: float", "7: the key \"at_least\" is missing"},
+      {"metric: time_us, at_least: 1, backend: Cuda, type: float",
+       "35: a goal for time_us has a limit at_most, not at_least"},
+      {"metric: read_share, at_most: 1, backend: Cuda, type: float",
+       "37: a goal for read_share has a limit at_least, not at_most"},
+      {"metric: time_us, at_most: -1, backend: Cuda, type: float",
+       "34: at_most must be finite and positive, got \"-1\""},
+      {"metric: time_us, at_most: .inf, backend: Cuda, type: float",
+       "34: at_most must be finite and positive, got \".inf\""},
+      {"metric: time_us, at_most: 3 us, backend: Cuda, type: float", "34: at_most must be a number, got \"3 us\""},
+      {"metric: submit_us, at_most: 1, backend: OpenMP, type: float",
+       "48: the backend of submit_us must be one of Cuda, got \"OpenMP\""},
+      {"metric: time_us, at_most: 1, backend: GPU, type: float",
+       "46: the backend of time_us must be one of Serial, OpenMP, Cuda, got \"GPU\""},
+      {"metric: time_us, at_most: 1, backend: Cuda, type: half", "58: type must be one of float, double, got \"half\""},
+      {"metric: time_us, at_most: 1, in_graph: true, backend: OpenMP, type: float",
+       "47: OpenMP has no graphs to measure in"},
+      {"metric: submit_us, at_most: 1, in_graph: true, backend: Cuda, type: float",
+       "49: submit_us is not measured in a graph"},
+      {"metric: time_us, atmost: 1, backend: Cuda, type: float",
+       "25: a goal has no key \"atmost\"; its keys are at_least, at_most, backend, in_graph, metric, type"}};
+  for (const auto& [text, sentence] : refused)
+    EXPECT_EQ(complaint(with_goal(text)), "case.yaml:12:" + sentence) << text;
+  EXPECT_EQ(complaint(alignment + "goal: 3\n"), "case.yaml:12:7: a goal must be a mapping, got \"3\"");
 }
 
 TEST(CaseFile, Generators) {

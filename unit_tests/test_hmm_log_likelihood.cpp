@@ -186,6 +186,22 @@ TYPED_TEST(HmmLogLikelihood, LengthsCutSequences) {
   EXPECT_EQ(evaluate<TypeParam>(random_model(5, 3, 28), {1, 5, short_one}).value[0], padded.value[1]);
 }
 
+/// Sequences that share a thread end at different steps, and some of them climb the ladder: each is as it would be alone.
+TYPED_TEST(HmmLogLikelihood, LengthsOfEverySize) {
+  const Symbols lengths{700, 1, 255, 0, 256, 257, 2, 513, 512, 3, 700, 31, 258};
+  const std::size_t steps = 700, batch = lengths.size();
+  for (const double scale : {1.0, 15.0}) {
+    const Model model = random_model(9, 4, 40, scale);
+    const auto symbols = uniform_integers(batch * steps, 41, -1, 3);
+    expect_reference<TypeParam>(model, {batch, steps, symbols, lengths});
+    const auto together = evaluate<TypeParam>(model, {batch, steps, symbols, lengths});
+    for (const std::size_t b : {1, 5, 7}) {
+      const Symbols own(symbols.begin() + b * steps, symbols.begin() + b * steps + lengths[b]);
+      EXPECT_EQ(evaluate<TypeParam>(model, {1, own.size(), own}).value[0], together.value[b]) << b;
+    }
+  }
+}
+
 TYPED_TEST(HmmLogLikelihood, LengthOutOfRange) {
   const auto got = evaluate<TypeParam>(case_w(), {3, 2, {0, 1, 0, 1, 0, 1}, Symbols{-1, 3, 2}});
   EXPECT_TRUE(std::isnan(got.value[0]));

@@ -12,6 +12,7 @@ namespace {
 constexpr double inf = std::numeric_limits<double>::infinity();
 constexpr Backend warps{32, 1024, 36 * 1024, 270336};
 constexpr Backend host{1, 1, 32 * 1024, 2};
+constexpr Backend host_with_registers{1, 1, 32 * 1024, 2, 64};
 
 TEST(AlignmentPlan, RungsFollowTypeAndTemperature) {
   const auto rungs = [](bool is_double, std::size_t size, double gap, double temperature) {
@@ -80,6 +81,28 @@ TEST(AlignmentPlan, TilesWhereRowsAreAlignedAndFit) {
   EXPECT_EQ(plan(warps, false, 256, 256).first, plan(host, false, 256, 256).first);
 }
 
+TEST(AlignmentPlan, ProblemsSideBySideOnHosts) {
+  const auto plan = [](bool is_double, std::size_t rows, std::size_t columns, double temperature = 1) {
+    return impl::plan_smith_waterman(host_with_registers, is_double, rows, columns, {-1, temperature});
+  };
+  for (const bool is_double : {false, true}) {
+    for (const double temperature : {0.0, 1.0}) {
+      for (const std::size_t size : {1, 32, 1000}) {
+        const AlignmentPlan packs = plan(is_double, size, size, temperature);
+        EXPECT_EQ(packs.sweep, AlignmentSweep::packs) << packs;
+        EXPECT_GE(packs.scratch_bytes, 64 * size + 63) << packs;
+        EXPECT_EQ(packs.problems_per_thread,
+                  packs.first == Rung::linear_float || packs.first == Rung::max_float ? 16 : 8);
+      }
+    }
+    EXPECT_EQ(plan(is_double, 32, 32).scratch_level, ScratchLevel::fast);
+    EXPECT_EQ(plan(is_double, 32, 32).first, impl::plan_smith_waterman(host, is_double, 32, 32, {}).first);
+    // Nothing but LogSumExp, and rows that no cache holds.
+    EXPECT_EQ(plan(is_double, 32, 32, 1e-320).sweep, AlignmentSweep::strips);
+    EXPECT_EQ(plan(is_double, 32, 10000000).sweep, AlignmentSweep::strips);
+  }
+}
+
 TEST(HmmPlan, SmallModelsNeedNoWorkspace) {
   const HmmPlan few = impl::plan_hmm_log_likelihood(warps, false, 64, 16, 64, 128);
   EXPECT_EQ(few.sweep, HmmSweep::lanes);
@@ -116,6 +139,26 @@ TEST(HmmPlan, LongSequencesAreCutOnGpus) {
   EXPECT_LT(impl::plan_hmm_log_likelihood(warps, true, 1, 16, 64, 1000000000).workspace_bytes, 20000000u);
 }
 
+TEST(HmmPlan, StatesInRegistersOnHosts) {
+  const auto plan = [](bool is_double, std::size_t batch, std::size_t states, std::size_t symbols) {
+    return impl::plan_hmm_log_likelihood(host_with_registers, is_double, batch, states, symbols, 128);
+  };
+  for (const bool is_double : {false, true}) {
+    const HmmPlan small = plan(is_double, 64, 16, 64);
+    EXPECT_EQ(small.sweep, HmmSweep::packs);
+    EXPECT_EQ(small.league_size, 2);
+    EXPECT_EQ(small.team_threads, 1);
+    EXPECT_EQ(small.workspace_bytes, 0u);
+    EXPECT_EQ(small.first, is_double ? Rung::linear_double : Rung::linear_float);
+    EXPECT_EQ(plan(is_double, 1, 3, 64).league_size, 1);
+    // More symbols than Kokkos calls fast, and than a cache holds.
+    EXPECT_EQ(plan(is_double, 64, 16, 1000).sweep, HmmSweep::packs);
+    EXPECT_EQ(plan(is_double, 64, 16, 1000).scratch_level, ScratchLevel::large);
+    EXPECT_EQ(plan(is_double, 64, 16, 100000).sweep, HmmSweep::chain);
+    EXPECT_EQ(plan(is_double, 64, 17, 64).sweep, HmmSweep::chain);
+  }
+}
+
 TEST(HmmPlan, LargeModelsAreSharedByATeam) {
   const HmmPlan middle = impl::plan_hmm_log_likelihood(warps, false, 64, 17, 64, 128);
   EXPECT_EQ(middle.sweep, HmmSweep::chain);
@@ -143,6 +186,20 @@ TEST(MaskedReducePlan, PacksWhereColumnsAreMany) {
   EXPECT_FALSE(impl::plan_masked_reduce(warps, 100000, 4000).packs);
   EXPECT_TRUE(impl::plan_masked_reduce(warps, 8, 1 << 24).packs);
   EXPECT_TRUE(impl::plan_masked_reduce(host, 4, 20).packs);
+}
+
+TEST(MaskedReducePlan, BlocksOfColumnsOnHosts) {
+  const auto plan = [](std::size_t ranks, std::size_t columns) {
+    return impl::plan_masked_reduce(host_with_registers, ranks, columns);
+  };
+  EXPECT_EQ(plan(8, 1 << 24).block, impl::most_columns_together);
+  EXPECT_EQ(plan(8, 1000).block, 448);  // two threads, whole cache lines
+  EXPECT_EQ(plan(100000, 20).block, 64);
+  for (const std::size_t columns : {1, 20, 5000}) {
+    EXPECT_FALSE(plan(8, columns).packs);
+    EXPECT_FALSE(plan(100000, columns).team_per_column);
+  }
+  EXPECT_EQ(impl::plan_masked_reduce(warps, 8, 1 << 24).block, 1);
 }
 
 TEST(Plans, CanBeAskedForAndPrinted) {

@@ -420,6 +420,8 @@ TEST(BruteForce, HmmAgrees) {
         unlikely += std::isfinite(expected) && expected < -800;
         EXPECT_TRUE(
             near(reference::hmm_log_likelihood(model, observations), expected, 1e-15 * (1 + std::abs(expected))));
+        EXPECT_TRUE(near(reference::hmm_log_likelihood_in_double(model, observations), expected,
+                         1e-14 * (1 + std::abs(expected))));
         EXPECT_TRUE(near(reference::hmm_log_likelihood_of_logits(logits, observations), expected,
                          2e-15 * (1 + std::abs(expected))));
       }

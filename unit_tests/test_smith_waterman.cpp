@@ -181,6 +181,28 @@ TYPED_TEST(SmithWaterman, DependsOnItsOwnProblemAlone) {
   }
 }
 
+/// Problems of one batch that stay on the first rung, climb to each of the others, or have no number for a result: each as it
+/// would be alone, bitwise, whoever its neighbours are.
+TYPED_TEST(SmithWaterman, ClimbsAlone) {
+  using Real = typename TypeParam::Real;
+  const std::size_t batch = 37, rows = 21, columns = 18, cells = rows * columns;
+  const double scales[] = {1, 1, 60, 1, 1e4, 1, 1, 900, 0.1, 1, 40};
+  auto scores = normal_values(batch * cells, 22);
+  for (std::size_t k = 0; k < scores.size(); ++k) scores[k] *= scales[k / cells % std::size(scales)];
+  for (const std::size_t b : {5, 20}) scores[b * cells + 100] = nan;
+  for (const std::size_t b : {6, 24}) scores[b * cells + 200] = -inf;
+  const auto together = score<TypeParam>(scores, batch, rows, columns, {-1, 1});
+  const auto expected = reference::smith_waterman_scores(rounded<Real>(scores), batch, rows, columns, -1, 1);
+  for (std::size_t b = 0; b < batch; ++b) {
+    EXPECT_TRUE(near(together.score[b], expected[b], score_error_bound<Real>(expected[b], 1))) << b;
+    if (b % 3 != 0) continue;
+    const std::vector<double> own(scores.begin() + b * cells, scores.begin() + (b + 1) * cells);
+    const auto alone = score<TypeParam>(own, 1, rows, columns, {-1, 1});
+    EXPECT_TRUE(near(together.score[b], alone.score[0], 0)) << b;
+    EXPECT_EQ(together.status[b], alone.status[0]) << b;
+  }
+}
+
 /// Bitwise the same whether rows are aligned or not, and so whichever sweep the plan chooses; also where some problems of
 /// a batch climb the ladder and others do not.
 TYPED_TEST(SmithWaterman, DoesNotDependOnTheSweep) {

@@ -6,59 +6,16 @@
 #include <bellman/bellman.hpp>
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "support/configurations.hpp"
 #include "support/random.hpp"
+#include "support/tool_events.hpp"
 
 namespace bellman {
 namespace {
 
 using namespace support;
-
-struct Events {
-  std::vector<std::string> kernels;
-  std::vector<std::string> regions;
-  std::vector<std::string> fences;
-  std::vector<std::string> allocations;
-  std::vector<std::uint32_t> devices;
-};
-Events events;
-
-void kernel_begins(const char* name, std::uint32_t device, std::uint64_t*) {
-  events.kernels.emplace_back(name);
-  events.devices.push_back(device);
-}
-
-/// Records what happens while it lives.
-class Recorder {
- public:
-  Recorder() {
-    using namespace Kokkos::Tools::Experimental;
-    events = {};
-    set_begin_parallel_for_callback(kernel_begins);
-    set_begin_parallel_reduce_callback(kernel_begins);
-    set_push_region_callback([](const char* name) { events.regions.emplace_back(name); });
-    set_begin_fence_callback([](const char* name, std::uint32_t, std::uint64_t*) {
-      // Kokkos fences for the sake of the callbacks themselves.
-      if (!std::string_view(name).starts_with("Kokkos::Tools::")) events.fences.emplace_back(name);
-    });
-    set_allocate_data_callback([](Kokkos::Profiling::SpaceHandle, const char* name, const void*, std::uint64_t) {
-      events.allocations.emplace_back(name);
-    });
-  }
-  ~Recorder() {
-    using namespace Kokkos::Tools::Experimental;
-    set_begin_parallel_for_callback(nullptr);
-    set_begin_parallel_reduce_callback(nullptr);
-    set_push_region_callback(nullptr);
-    set_begin_fence_callback(nullptr);
-    set_allocate_data_callback(nullptr);
-  }
-  Recorder(const Recorder&) = delete;
-  Recorder& operator=(const Recorder&) = delete;
-};
 
 template <class Config>
 class Tools : public testing::Test {};
@@ -70,18 +27,15 @@ void expect_quiet(const Call& call, const std::string& function) {
   for (const auto& exec : instances<Space>()) {
     call(exec);
     exec.fence();
-    {
-      const Recorder recorder;
-      call(exec);
-    }
-    exec.fence();
-    EXPECT_EQ(events.fences, std::vector<std::string>{}) << function;
-    EXPECT_EQ(events.allocations, std::vector<std::string>{}) << function;
-    EXPECT_EQ(events.regions, std::vector<std::string>{function});
-    EXPECT_FALSE(events.kernels.empty());
-    for (const auto& kernel : events.kernels) EXPECT_TRUE(kernel.starts_with(function + "::")) << kernel;
+    const ToolEvents events;
+    call(exec);
+    EXPECT_EQ(events.fences(), std::vector<std::string>{}) << function;
+    EXPECT_EQ(events.allocations(), std::vector<std::string>{}) << function;
+    EXPECT_EQ(events.regions(), std::vector<std::string>{function});
+    EXPECT_FALSE(events.kernels().empty());
+    for (const auto& kernel : events.kernels()) EXPECT_TRUE(kernel.starts_with(function + "::")) << kernel;
     const std::uint32_t wanted = Kokkos::Tools::Experimental::device_id(exec);
-    for (const std::uint32_t device : events.devices) EXPECT_EQ(device, wanted);
+    for (const std::uint32_t device : events.devices()) EXPECT_EQ(device, wanted);
   }
 }
 

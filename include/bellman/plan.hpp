@@ -18,6 +18,7 @@ struct Backend {
   int max_team_threads;            ///< largest team, in threads times lanes
   std::size_t fast_scratch_bytes;  ///< scratch of level 0 (on chip) that a team may use
   int threads;                     ///< threads times lanes that run at the same time
+  int register_bytes = 0;          ///< of a SIMD register on hosts; 0 elsewhere
 };
 
 /// \brief The ladder of algebras. Each rung is exact where its certificate holds; where it does not, the problem climbs
@@ -34,10 +35,12 @@ enum class Rung : std::uint8_t {
 /// \brief Where a team keeps its rows: on chip, or in the global memory that Kokkos keeps for teams.
 enum class ScratchLevel : std::uint8_t { fast = 0, large = 1 };
 
-/// \brief How an alignment visits its cells. The two round alike: which of them is chosen does not show.
+/// \brief How an alignment visits its cells. The first two round alike: which of them is chosen does not show. Hosts have the
+/// third for all problems of a size.
 enum class AlignmentSweep : std::uint8_t {
-  tiles,  ///< lane groups with a problem each, tiles of a few rows by 16 bytes, scores by asynchronous copies: GPUs
-  strips  ///< all lanes of a team on one problem, cell by cell, any layout: hosts, views that are not aligned, t = 0
+  tiles,   ///< lane groups with a problem each, tiles of a few rows by 16 bytes, scores by asynchronous copies: GPUs
+  strips,  ///< all lanes of a team on one problem, cell by cell, any layout: views that are not aligned, t = 0
+  packs    ///< a problem per SIMD lane of a thread, any layout: hosts
 };
 
 /// \brief Plan of an alignment score. Lanes march along the anti-diagonals of row strips.
@@ -50,15 +53,17 @@ struct AlignmentPlan {
   ScratchLevel scratch_level;  ///< where scores and the row between two strips live
   std::size_t scratch_bytes;   ///< bytes of it per team
   int most_teams;              ///< tiles: more problems than these teams hold are taken in turns
+  int problems_per_thread;     ///< packs: problems side by side, one a SIMD lane
 };
 
 /// \brief Who holds the states of a hidden Markov model. Matrices and lanes round alike: which of them is chosen does not
-/// show.
+/// show. Hosts have packs for all models of a size.
 enum class HmmSweep : std::uint8_t {
   registers,  ///< few states, hosts: a thread per sequence, the states in its registers, from both ends
   matrices,   ///< few states, many sequences: a few lanes per direction, the transitions in their registers
   lanes,      ///< few states, few sequences: a team per sequence, a lane per state, from both ends at once
   blocks,     ///< few states, long sequences: blocks of steps at the same time, each as what it does to every state
+  packs,      ///< few states, hosts: a thread takes a few sequences at a time, a state per SIMD lane
   chain       ///< any number of states: a team per sequence, whose threads share the states, one barrier a step
 };
 
@@ -75,12 +80,13 @@ struct HmmPlan {
   std::size_t workspace_bytes;  ///< bytes of workspace that the caller provides
 };
 
-/// \brief Plan of a masked reduction: a thread per column, or per pack of neighbouring columns, or a team per column where
-/// there are few columns and many ranks.
+/// \brief Plan of a masked reduction: a thread per column, or per pack or block of neighbouring columns, or a team per column
+/// where there are few columns and many ranks.
 struct MaskedReducePlan {
   bool team_per_column;  ///< a team shares the ranks of one column
   int team_threads;      ///< threads of that team (1 for a thread per column)
   bool packs;            ///< a thread owns as many neighbours as one load takes, if rows are contiguous and aligned
+  int block = 1;         ///< hosts: neighbours that a thread owns, if rows are contiguous
 };
 
 const char* to_string(Rung rung);

@@ -61,12 +61,13 @@ double soft_max(const std::array<double, 4>& x, double t) {
 }
 
 /// log sum_k e^x_k; no x is NaN or +inf.
-long double log_sum_exp(std::span<const long double> x) {
-  constexpr long double forbidden = -std::numeric_limits<long double>::infinity();
-  const long double largest = x.empty() ? forbidden : *std::max_element(x.begin(), x.end());
+template <class Real>
+Real log_sum_exp(std::span<const Real> x) {
+  constexpr Real forbidden = -std::numeric_limits<Real>::infinity();
+  const Real largest = x.empty() ? forbidden : *std::max_element(x.begin(), x.end());
   if (largest == forbidden) return forbidden;
-  long double sum = 0;
-  for (const long double value : x) sum += std::exp(value - largest);
+  Real sum = 0;
+  for (const Real value : x) sum += std::exp(value - largest);
   return largest + std::log(sum);
 }
 
@@ -87,21 +88,24 @@ std::vector<long double> log_softmax(std::span<const double> logits, std::size_t
     // The largest logit goes first: next to a logit of 1e3, the log of a probability near 1 would drown.
     std::transform(x.begin(), x.end(), y.begin(),
                    [&](double value) { return static_cast<long double>(value) - largest; });
-    const long double log_sum = log_sum_exp(y);
+    const long double log_sum = log_sum_exp<long double>(y);
     for (long double& value : y) value -= log_sum;
   }
   return out;
 }
 
-struct WideModel {
+/// A model in the type that it is computed in.
+template <class Real>
+struct ModelIn {
   std::size_t states;
   std::size_t symbols;
-  std::vector<long double> log_init;
-  std::vector<long double> log_trans;
-  std::vector<long double> log_emit;
+  std::vector<Real> log_init;
+  std::vector<Real> log_trans;
+  std::vector<Real> log_emit;
 };
 
-WideModel widened(const HmmModel& model) {
+template <class Real>
+ModelIn<Real> model_in(const HmmModel& model) {
   return {model.states,
           model.symbols,
           {model.log_init.begin(), model.log_init.end()},
@@ -109,7 +113,7 @@ WideModel widened(const HmmModel& model) {
           {model.log_emit.begin(), model.log_emit.end()}};
 }
 
-WideModel wide_normalised(const HmmModel& logits) {
+ModelIn<long double> wide_normalised(const HmmModel& logits) {
   return {logits.states, logits.symbols, log_softmax(logits.log_init, logits.states),
           log_softmax(logits.log_trans, logits.states), log_softmax(logits.log_emit, logits.symbols)};
 }
@@ -122,9 +126,10 @@ void require_shape(const HmmModel& model, const std::string& function) {
           "log_emit does not have states * symbols values");
 }
 
-double forward(const WideModel& model, std::span<const std::int64_t> observations) {
+template <class Real>
+double forward(const ModelIn<Real>& model, std::span<const std::int64_t> observations) {
   if (observations.empty()) return 0;
-  const auto is_no_log_probability = [](long double value) { return std::isnan(value) || value == infinity; };
+  const auto is_no_log_probability = [](Real value) { return std::isnan(value) || value == infinity; };
   for (const auto* values : {&model.log_init, &model.log_trans, &model.log_emit}) {
     if (std::any_of(values->begin(), values->end(), is_no_log_probability)) return not_a_number;
   }
@@ -134,25 +139,25 @@ double forward(const WideModel& model, std::span<const std::int64_t> observation
   if (std::any_of(observations.begin(), observations.end(), is_bad)) return not_a_number;
 
   const std::size_t states = model.states;
-  const auto emission = [&](std::size_t state, std::int64_t symbol) -> long double {
+  const auto emission = [&](std::size_t state, std::int64_t symbol) -> Real {
     return symbol < 0 ? 0 : model.log_emit[state * model.symbols + static_cast<std::size_t>(symbol)];
   };
-  std::vector<long double> alpha(model.log_init);
+  std::vector<Real> alpha(model.log_init);
   for (std::size_t j = 0; j < states; ++j) alpha[j] += emission(j, observations[0]);
 
   // alpha is kept relative to its own sum, and the logs of those sums are added up apart: the states that matter stay
   // near 0, however long the sequence.
-  CompensatedSum<long double> log_likelihood;
-  std::vector<long double> next(states);
-  std::vector<long double> arrivals(states);
+  CompensatedSum<Real> log_likelihood;
+  std::vector<Real> next(states);
+  std::vector<Real> arrivals(states);
   for (std::size_t step = 1;; ++step) {
-    const long double log_sum = log_sum_exp(alpha);
+    const Real log_sum = log_sum_exp<Real>(alpha);
     if (log_sum == -infinity) return -infinity;
     log_likelihood.add(log_sum);
     if (step == observations.size()) return static_cast<double>(log_likelihood.value());
     for (std::size_t j = 0; j < states; ++j) {
       for (std::size_t i = 0; i < states; ++i) arrivals[i] = (alpha[i] - log_sum) + model.log_trans[i * states + j];
-      next[j] = log_sum_exp(arrivals) + emission(j, observations[step]);
+      next[j] = log_sum_exp<Real>(arrivals) + emission(j, observations[step]);
     }
     std::swap(alpha, next);
   }
@@ -210,7 +215,7 @@ std::vector<double> smith_waterman_scores(std::span<const double> scores, std::s
 
 HmmModel normalised(const HmmModel& logits) {
   require_shape(logits, __func__);
-  const WideModel wide = wide_normalised(logits);
+  const auto wide = wide_normalised(logits);
   const auto rounded = [](const std::vector<long double>& values) {
     std::vector<double> out(values.size());
     std::transform(values.begin(), values.end(), out.begin(), [](long double x) { return static_cast<double>(x); });
@@ -221,7 +226,12 @@ HmmModel normalised(const HmmModel& logits) {
 
 double hmm_log_likelihood(const HmmModel& normalised_model, std::span<const std::int64_t> observations) {
   require_shape(normalised_model, __func__);
-  return forward(widened(normalised_model), observations);
+  return forward(model_in<long double>(normalised_model), observations);
+}
+
+double hmm_log_likelihood_in_double(const HmmModel& normalised_model, std::span<const std::int64_t> observations) {
+  require_shape(normalised_model, __func__);
+  return forward(model_in<double>(normalised_model), observations);
 }
 
 double hmm_log_likelihood_of_logits(const HmmModel& logits, std::span<const std::int64_t> observations) {

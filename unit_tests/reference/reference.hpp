@@ -78,6 +78,11 @@ double hmm_log_likelihood(const HmmModel& normalised_model, std::span<const std:
 /// the rounding of each log-probability, the same at each step, adds up to about 1e-16 T.
 double hmm_log_likelihood_of_logits(const HmmModel& logits, std::span<const std::int64_t> observations);
 
+/// \brief hmm_log_likelihood in double throughout: what speed is compared with, as long double costs several times as much.
+///
+/// - Error:    about 1e-16 T.
+double hmm_log_likelihood_in_double(const HmmModel& normalised_model, std::span<const std::int64_t> observations);
+
 enum class Reduction { sum, mean, min, max, count };
 
 /// \brief Reduction of each column over the ranks whose cell is valid; masked cells are never used.

@@ -36,6 +36,24 @@ constexpr std::pair<std::string_view, Reduction> reductions[] = {{"sum", Reducti
                                                                  {"max", Reduction::max},
                                                                  {"count", Reduction::count}};
 
+/// How a metric of a goal is written, and what may be asked of it.
+struct MetricRules {
+  std::string_view name;
+  Goal::Metric metric;
+  bool is_upper_limit;
+  bool may_be_in_graph;
+  std::initializer_list<std::string_view> backends;
+};
+
+const MetricRules metrics[] = {
+    {"time_us", Goal::Metric::time, true, true, {"Serial", "OpenMP", "Cuda"}},
+    {"cells/s", Goal::Metric::cell_rate, false, true, {"Serial", "OpenMP", "Cuda"}},
+    {"read_share", Goal::Metric::read_share, false, true, {"Serial", "OpenMP", "Cuda"}},
+    {"fma_share", Goal::Metric::fma_share, false, true, {"Serial", "OpenMP", "Cuda"}},
+    {"submit_us", Goal::Metric::submit_time, true, false, {"Cuda"}},
+    {"speed_up_per_core", Goal::Metric::speed_up_per_core, false, false, {"Serial", "OpenMP"}},
+    {"scaling_at_2", Goal::Metric::scaling_at_2, false, false, {"OpenMP"}}};
+
 std::string quoted(const std::string& text) { return '"' + text + '"'; }
 
 std::string kind_of(const YAML::Node& node) {
@@ -374,6 +392,53 @@ class Reader {
       out.repeat = extent(map, "repeat").size;
       if (out.repeat == 0) fail(node.Mark(), "repeat must be at least 1, got 0");
     }
+    if (const YAML::Node node = map["goal"]) out.goal = goal(node);
+    return out;
+  }
+
+  /// \p text, which must be one of the names.
+  template <class Names>
+  void check_choice(const YAML::Node& node, const std::string& what, const Names& names) const {
+    const std::string given = text(node, what);
+    std::string known;
+    for (const std::string_view name : names) {
+      if (name == given) return;
+      known += (known.empty() ? "" : ", ") + std::string(name);
+    }
+    fail(node.Mark(), what + " must be one of " + known + ", got " + kind_of(node));
+  }
+
+  Goal goal(const YAML::Node& map) const {
+    check_keys(map, "a goal", {"metric", "in_graph", "at_most", "at_least", "backend", "type"});
+    const YAML::Node metric = required(map, "metric");
+    std::vector<std::string_view> names;
+    for (const MetricRules& each : metrics) names.push_back(each.name);
+    check_choice(metric, "metric", names);
+    const MetricRules& rules = metrics[std::ranges::find(names, metric.Scalar()) - names.begin()];
+    Goal out;
+    out.metric = rules.metric;
+
+    const YAML::Node backend = required(map, "backend");
+    check_choice(backend, "the backend of " + metric.Scalar(), rules.backends);
+    out.backend = backend.Scalar();
+    const YAML::Node type = required(map, "type");
+    check_choice(type, "type", std::initializer_list<std::string_view>{"float", "double"});
+    out.is_double = type.Scalar() == "double";
+
+    if (const YAML::Node node = map["in_graph"]) {
+      out.in_graph = boolean(node, "in_graph");
+      if (out.in_graph && !rules.may_be_in_graph) fail(node.Mark(), metric.Scalar() + " is not measured in a graph");
+      if (out.in_graph && out.backend != "Cuda") fail(node.Mark(), out.backend + " has no graphs to measure in");
+    }
+    out.is_upper_limit = rules.is_upper_limit;
+    const std::string key = out.is_upper_limit ? "at_most" : "at_least";
+    const std::string other = out.is_upper_limit ? "at_least" : "at_most";
+    if (map[other]) fail(map[other].Mark(), "a goal for " + metric.Scalar() + " has a limit " + key + ", not " + other);
+    const YAML::Node limit = required(map, key);
+    out.limit = real(limit, key);
+    if (!(std::isfinite(out.limit) && out.limit > 0)) {
+      fail(limit.Mark(), key + " must be finite and positive, got " + kind_of(limit));
+    }
     return out;
   }
 
@@ -390,7 +455,7 @@ class Reader {
   }
 
   void check_case_keys(const YAML::Node& map, const std::string& operation, std::set<std::string> own) const {
-    own.insert({"operation", "name", "tolerance", "expected", "repeat"});
+    own.insert({"operation", "name", "tolerance", "expected", "repeat", "goal"});
     check_keys(map, "a case of " + operation, own);
   }
 

@@ -24,7 +24,11 @@
 ///     masked_sum|mean|min|max|count   ranks columns values, and one of: mask (ranks,columns), lengths (ranks)
 ///                         expected: sum|mean|min|max|count (columns)
 ///     every operation     [name] [tolerance] [expected]
-///                         [repeat]: bellman_perf copies the problems so many times; all others ignore it
+///                         [repeat] [goal]: for bellman_perf; all others ignore them
+///
+/// repeat: bellman_perf copies the problems so many times. goal: what it must measure, see Goal:
+///
+///     goal: {metric: time_us, in_graph: true, at_most: 3.0, backend: Cuda, type: float}
 ///
 /// Arrays are flat and row-major; `-.inf`, `.inf` and `.nan` are legal reals; a mask holds 0/1 or false/true. An input
 /// array may be drawn instead of listed. The stream is that of std::mt19937_64 seeded with `seed`, afresh for each
@@ -85,12 +89,40 @@ struct MaskedReduceCase {
   std::optional<std::vector<double>> expected;
 };
 
+/// \brief What bellman_perf must measure of a case, on which backend and in which type.
+///
+///     metric              unit                                           limit      backend
+///     time_us             microseconds of a call                         at_most    any
+///     cells/s             cells of a call over its time                  at_least   any
+///     read_share          bytes that must be read over time, relative    at_least   any
+///                         to the measured read rate
+///     fma_share           multiply-adds over time, relative to the       at_least   any
+///                         measured rate
+///     submit_us           microseconds of submitting a call, above       at_most    Cuda
+///                         those of a raw launch
+///     speed_up_per_core   over the serial reference in double, on        at_least   Serial, OpenMP
+///                         one thread
+///     scaling_at_2        time on one thread over twice that on two      at_least   OpenMP
+///
+/// in_graph: true makes the first four those of a call within a CUDA graph.
+struct Goal {
+  enum class Metric { time, cell_rate, read_share, fma_share, submit_time, speed_up_per_core, scaling_at_2 };
+
+  Metric metric = Metric::time;
+  bool in_graph = false;
+  bool is_upper_limit = true;  ///< at_most; else at_least
+  double limit = 0;            ///< positive and finite
+  std::string backend;         ///< Serial, OpenMP or Cuda
+  bool is_double = false;
+};
+
 struct Case {
   std::string name;  ///< as given; else the file's stem, with #1, #2, ... where the file holds several
   std::string file;
   std::string operation;
   std::optional<double> tolerance;
-  std::size_t repeat = 1;  ///< for bellman_perf; at least 1
+  std::size_t repeat = 1;    ///< for bellman_perf; at least 1
+  std::optional<Goal> goal;  ///< for bellman_perf
   std::variant<SmithWatermanCase, HmmCase, MaskedReduceCase> problem;
 };
 

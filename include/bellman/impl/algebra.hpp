@@ -201,6 +201,8 @@ class Linear {
 
   KOKKOS_FUNCTION Value one() const { return power_of_two<Real>(-shift); }
   KOKKOS_FUNCTION Value gap() const { return gap_; }
+  /// From scores to exponents of 2.
+  KOKKOS_FUNCTION Factor scale() const { return scale_; }
   KOKKOS_FUNCTION Watch watch() const { return {}; }
 
   /// e^(score/t). Its relative error grows with |score/t|, which the watch therefore sees.

@@ -2,7 +2,7 @@
 #ifndef BELLMAN_IMPL_ALIGNMENT_RECURRENCE_HPP
 #define BELLMAN_IMPL_ALIGNMENT_RECURRENCE_HPP
 
-#include <Kokkos_Core.hpp>
+#include <bellman/impl/function.hpp>
 
 namespace bellman::impl {
 

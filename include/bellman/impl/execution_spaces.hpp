@@ -3,6 +3,7 @@
 #define BELLMAN_IMPL_EXECUTION_SPACES_HPP
 
 #include <Kokkos_Core.hpp>
+#include <bellman/impl/host_kernels.hpp>
 #include <bellman/plan.hpp>
 #include <type_traits>
 
@@ -49,7 +50,7 @@ template <class ExecutionSpace>
 Backend backend_of(const ExecutionSpace& exec) {
   const int threads = exec.concurrency();
   if (has_warps<ExecutionSpace>()) return {lanes_of<ExecutionSpace>, 1024, 36 * 1024, threads};
-  return {lanes_of<ExecutionSpace>, 1, 32 * 1024, threads};
+  return {lanes_of<ExecutionSpace>, 1, 32 * 1024, threads, host_kernels().register_bytes};
 }
 
 }  // namespace bellman::impl

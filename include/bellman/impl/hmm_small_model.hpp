@@ -6,6 +6,7 @@
 /// A model of few states, normalised by a team into its scratch in the form that the sweeps of small models read.
 
 #include <Kokkos_Core.hpp>
+#include <bellman/impl/execution_spaces.hpp>
 #include <bellman/impl/floating_point.hpp>
 #include <bellman/impl/hmm_log_likelihood.hpp>
 #include <bellman/impl/hmm_tables.hpp>
@@ -16,7 +17,7 @@
 
 namespace bellman::impl {
 
-/// The most states that a small model has. Where there are fewer, the places behind them hold copies of the states, state j
+/// The most states that a small model has. Where there are fewer, the places behind them hold zeros on hosts; on GPUs copies of the states, state j
 /// being a copy of j % S: paths lead into a copy as into its state, but none leads out of it. So no place holds a zero that
 /// the model does not have, and sums over all places are right as long as they go through a transition.
 inline constexpr int small_states = 16;
@@ -36,8 +37,7 @@ inline constexpr int lowest_even_exponent = is_float<Real> ? -24 : -48;
 /// The model as weights in Real. Rows are long enough to be read in whole chunks.
 template <class Real>
 struct SmallWeights {
-  /// In float rows of emissions start in different banks of the memory.
-  static constexpr int emit_pitch = is_float<Real> ? small_states + 4 : small_states;
+  static constexpr int emit_pitch = small_states;
 
   Real* init;
   Real* trans;       ///< (from, to); rows of copies are zero
@@ -142,8 +142,9 @@ KOKKOS_FORCEINLINE_FUNCTION void fill_small_padding(const SmallWeights<Real>& we
   for (std::int64_t k = member; k < symbols * pitch; k += members) weights.emit[k] = 0;
 }
 
-/// Copies the states into the places behind them (small_states). The rows of the model have to be complete.
-template <class Real>
+/// Copies the states into the places behind them (small_states), or fills these with zeros. The rows of the model have to be
+/// complete.
+template <bool has_copies, class Real>
 KOKKOS_FORCEINLINE_FUNCTION void fill_small_copies(const SmallWeights<Real>& weights, int states, std::int64_t symbols,
                                                    int member, int members) {
   constexpr int pitch = SmallWeights<Real>::emit_pitch;
@@ -156,7 +157,7 @@ KOKKOS_FORCEINLINE_FUNCTION void fill_small_copies(const SmallWeights<Real>& wei
                         : row <= 2 * states ? weights.transposed + (row - 1 - states) * small_states
                                             : weights.emit + (row - 1 - 2 * states) * pitch;
     const auto copy = static_cast<int>(states + k % copies);
-    first[copy] = first[copy % states];
+    first[copy] = has_copies ? first[copy % states] : Real(0);
   }
 }
 
@@ -277,8 +278,9 @@ KOKKOS_FORCEINLINE_FUNCTION void fill_small_model(const HmmParameters<ExecutionS
   if constexpr (is_float<Score>) fill_small_padding(model.in_float, states, symbols, member, members);
   if (states == small_states) return;
   sync();  // the rows of the model are complete
-  fill_small_copies(model.in_double, states, symbols, member, members);
-  if constexpr (is_float<Score>) fill_small_copies(model.in_float, states, symbols, member, members);
+  constexpr bool has_copies = has_warps<ExecutionSpace>();
+  fill_small_copies<has_copies>(model.in_double, states, symbols, member, members);
+  if constexpr (is_float<Score>) fill_small_copies<has_copies>(model.in_float, states, symbols, member, members);
 }
 
 /// Adds the normalisers, the masks and the flags of the whole model, which the weights do not need. Barriers before and

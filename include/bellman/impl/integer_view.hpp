@@ -3,19 +3,10 @@
 #define BELLMAN_IMPL_INTEGER_VIEW_HPP
 
 #include <Kokkos_Core.hpp>
+#include <bellman/impl/integer_type.hpp>
 #include <cstdint>
-#include <type_traits>
 
 namespace bellman::impl {
-
-enum class IntegerType : std::uint8_t { int8, int16, int32, int64, uint8, uint16, uint32, uint64 };
-
-template <class T>
-constexpr IntegerType integer_type() {
-  static_assert(std::is_integral_v<T>);
-  constexpr int log2_size = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
-  return static_cast<IntegerType>(log2_size + (std::is_signed_v<T> ? 0 : 4));
-}
 
 /// A strided view of integers whose type is known at run time only. Symbols and lengths come in eight integer types; a
 /// kernel per type would multiply the instantiations, while this switch is uniform over a team and costs little.
