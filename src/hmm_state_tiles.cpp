@@ -672,7 +672,7 @@ struct HmmStepTeam : HmmSteps<ExecutionSpace, Real> {
     Real* const to = own + member * piece;
     int copied = 0;
     const auto copy_next = [&](int stage) {
-      if (copied < states) Lanes::copy_16_bytes(to + stage * stage_size, from);
+      if (copied < states) Lanes::copy_16_bytes_or_zeros(to + stage * stage_size, from, true);
       Lanes::commit_copies();
       from += stride;
       ++copied;

@@ -132,7 +132,8 @@ KOKKOS_FUNCTION std::size_t climb_bytes(const AlignedScores<Real>& scores) {
 }
 
 /// A team is one thread, whose lane groups own a problem each (tile_sweep.hpp). Teams stay, and take every league_size-th
-/// batch of problems. The whole thread helps a problem up the ladder.
+/// batch of problems. The whole thread helps a problem up the ladder, behind the last batch: the call would cost the sweep its
+/// registers.
 template <class ExecutionSpace, class Real, class Algebra, class Shape>
 struct TileTeam {
   using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
@@ -160,24 +161,29 @@ struct TileTeam {
                       group * order.row_tiles() * Order::columns;
     Ring ring(scores, order, memory);
 
+    constexpr double open = -1;  // stands for a score that is still to be found: no score is negative
+    std::uint32_t any_open = 0;
     sweep_tiles<Thread, Lanes, Shape>(
         recurrence, ring, order, scores, row, [&](std::int64_t batch, auto best, const auto& watch) {
           const Judgement judgement =
               recurrence.algebra.judge(best, watch, scores.rows + scores.columns, score_tolerance<Real>);
-          const std::int64_t first = batch * Order::problems_per_batch;
-          const bool is_writer = Lanes::rank() == 0 && first + group < scores.problems;
-          double result = judgement.score;
-          std::uint32_t uncertified = Thread::ballot(is_writer && !judgement.certified);
-          for (int helped = 0; uncertified != 0; ++helped) {
-            const std::uint32_t bit = std::uint32_t{1} << helped * Lanes::size;
-            if ((uncertified & bit) == 0) continue;
-            uncertified ^= bit;
-            const ThisClimb copy = climb;
-            const double certain = copy.rarely_from(copy, next(rung), first + helped, climb_row);
-            if (group == helped) result = certain;
-          }
-          if (is_writer) outputs.write(first + group, result);
+          const std::int64_t problem = batch * Order::problems_per_batch + group;
+          const bool is_writer = Lanes::rank() == 0 && problem < scores.problems;
+          any_open |= Thread::ballot(is_writer && !judgement.certified);
+          if (is_writer) outputs.write(problem, judgement.certified ? judgement.score : open);
         });
+    if (any_open == 0) return;
+
+    Thread::sync();  // all lanes see the scores of the team
+    const ThisClimb copy = climb;
+    for (std::int64_t k = 0; k < order.batches * Order::problems_per_batch; ++k) {
+      const std::int64_t batch = order.first + k / Order::problems_per_batch * order.step;
+      const std::int64_t problem = batch * Order::problems_per_batch + k % Order::problems_per_batch;
+      if (problem >= scores.problems || outputs.score(problem) != static_cast<Real>(open)) continue;
+      Thread::sync();  // all lanes have seen that it is open
+      const double result = copy.rarely_from(copy, next(rung), problem, climb_row);
+      if (Thread::rank() == 0) outputs.write(problem, result);
+    }
   }
 };
 

@@ -45,6 +45,16 @@ struct IntegerView {
     for (int k = 0; k < size; ++k) values[k] = value_of(bits[k]);
   }
 
+  /// Several elements, by their offsets, so that the reads overlap.
+  template <int count>
+  KOKKOS_FUNCTION void read(const std::int64_t (&offsets)[count], std::int64_t (&values)[count]) const {
+    std::uint64_t bits[count];
+    with_size([&](auto zero) {
+      for (int n = 0; n < count; ++n) bits[n] = static_cast<const decltype(zero)*>(data)[offsets[n]];
+    });
+    for (int n = 0; n < count; ++n) values[n] = value_of(bits[n]);
+  }
+
  private:
   static constexpr int first_unsigned = static_cast<int>(IntegerType::uint8);
 
@@ -62,33 +72,6 @@ struct IntegerView {
     if (static_cast<int>(type) >= first_unsigned) return static_cast<std::int64_t>(bits < INT64_MAX ? bits : INT64_MAX);
     const int unused = 64 - (8 << static_cast<int>(type));
     return static_cast<std::int64_t>(bits << unused) >> unused;
-  }
-
-  /// Several elements, by their offsets, so that the reads overlap.
-  template <int count>
-  KOKKOS_FUNCTION void read(const std::int64_t (&offsets)[count], std::int64_t (&values)[count]) const {
-    switch (type) {
-      case IntegerType::int8: return read_as<std::int8_t>(offsets, values);
-      case IntegerType::int16: return read_as<std::int16_t>(offsets, values);
-      case IntegerType::int32: return read_as<std::int32_t>(offsets, values);
-      case IntegerType::int64: return read_as<std::int64_t>(offsets, values);
-      case IntegerType::uint8: return read_as<std::uint8_t>(offsets, values);
-      case IntegerType::uint16: return read_as<std::uint16_t>(offsets, values);
-      case IntegerType::uint32: return read_as<std::uint32_t>(offsets, values);
-      case IntegerType::uint64: return read_as<std::uint64_t>(offsets, values);
-    }
-  }
-
- private:
-  template <class T, int count>
-  KOKKOS_FUNCTION void read_as(const std::int64_t (&offsets)[count], std::int64_t (&values)[count]) const {
-    T elements[count];
-    for (int n = 0; n < count; ++n) elements[n] = static_cast<const T*>(data)[offsets[n]];
-    for (int n = 0; n < count; ++n) {
-      values[n] = std::is_same_v<T, std::uint64_t> && elements[n] > static_cast<T>(INT64_MAX)
-                      ? INT64_MAX
-                      : static_cast<std::int64_t>(elements[n]);
-    }
   }
 };
 
