@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws JSON files of bellman_perf as SVG: roofline.svg of all cases, and scaling.svg of those of cases/scaling.yaml.
+"""Draws JSON files of bellman_perf as SVG: roofline.svg of all cases but those of submission, and scaling.svg of those of cases/scaling.yaml.
 
 Usage: perf_tests/plots.py [--out FOLDER] [--backend Cuda] [--type float] FILE.json...
 
@@ -62,7 +62,8 @@ def intensity_and_rate(run):
 def draw_roofline(plt, rows, backend, real, folder):
     points = [(case, *intensity_and_rate(runs["bellman"]), report.roof(each, backend, "read_bytes/s"),
                report.roof(each, backend, f"{real}_fma/s"))
-              for each, case, runs in rows if "_by_" not in case and "moved_bytes" in runs["bellman"]]
+              for each, case, runs in rows if "_by_" not in case and "moved_bytes" in runs["bellman"]
+              and "above a raw launch" not in (report.goal(runs["bellman"]) or "")]
     points = [point for point in points if point[3] and point[4] and point[1] > 0]
     if not points:
         return False
