@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bellman/accuracy.hpp>
+#include <bellman/impl/aligned.hpp>
 #include <bellman/impl/block_sweep.hpp>
 #include <bellman/impl/chain_sweep.hpp>
 #include <bellman/impl/hmm_log_likelihood.hpp>
@@ -18,12 +19,6 @@
 
 namespace bellman::impl {
 namespace {
-
-/// Workspaces and scratch may start anywhere; tables start at the next multiple of alignment_slack.
-KOKKOS_FUNCTION std::byte* aligned(std::byte* memory, std::size_t alignment = alignment_slack) {
-  const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  return memory + (alignment - address % alignment) % alignment;
-}
 
 struct HmmResult {
   double value;
@@ -186,6 +181,17 @@ struct HmmSmallModel {
   HmmSequences sequences;
   HmmResults<ExecutionSpace, Real> results;
 
+  /// Normalises the model with all lanes of a team. A barrier behind is the caller's.
+  template <class Team>
+  KOKKOS_FORCEINLINE_FUNCTION void make_model(const Team& team, const SmallModel<Real>& model) const {
+    using Warp = LaneGroup<ExecutionSpace>;
+    const int member = team.team_rank() * Warp::size + Warp::rank();
+    const int members = team.team_size() * Warp::size;
+    fill_small_model(parameters, model, member, members, [&] { team.team_barrier(); });
+    team.team_barrier();  // the weights are complete
+    describe_small_model(model, parameters.states(), member, members);
+  }
+
   /// Whether a sequence has steps; the result of others is known.
   KOKKOS_FORCEINLINE_FUNCTION bool has_steps(std::int64_t length, HmmResult& otherwise) const {
     const bool is_legal = length >= 0 && length <= sequences.steps();
@@ -245,6 +251,13 @@ struct HmmSmallModel {
 template <class Real>
 inline constexpr Real open = infinity<Real>();
 
+/// The result of a sequence, as HmmSmallModel::result(), if it need not climb.
+KOKKOS_FORCEINLINE_FUNCTION HmmResult result_or_open(std::uint32_t flags, bool is_bad, const Judgement& judgement) {
+  if (flags & row_has_nan) return {quiet_nan<double>(), Status::not_a_number};
+  if (is_bad) return {quiet_nan<double>(), Status::bad_symbol};
+  return judgement.certified ? result_of(judgement) : HmmResult{open<double>, Status::ok};
+}
+
 /// matrix_lanes lanes own a direction of a sequence, the matrix is in their registers (matrix_sweep.hpp): for batches that
 /// fill a GPU. The warps of the league take the sequences in turns, neighbouring ones by neighbouring teams, so that the
 /// last turn is spread over all of it. Sequences that climb wait until the end: the ladder needs the registers.
@@ -261,11 +274,7 @@ struct HmmForwardInMatrices : HmmSmallModel<ExecutionSpace, Real> {
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
     const SmallModel<Real> model(memory, this->parameters.symbols());
-    const int member = team.team_rank() * Warp::size + Warp::rank();
-    const int members = team.team_size() * Warp::size;
-    fill_small_model(this->parameters, model, member, members, [&] { team.team_barrier(); });
-    team.team_barrier();  // the weights are complete
-    describe_small_model(model, this->parameters.states(), member, members);
+    this->make_model(team, model);
     team.team_barrier();  // the model is complete
     const std::int64_t warp = std::int64_t{team.team_rank()} * team.league_size() + team.league_rank();
     const std::int64_t warps = std::int64_t{team.team_size()} * team.league_size();
@@ -337,10 +346,7 @@ struct HmmForwardInMatrices : HmmSmallModel<ExecutionSpace, Real> {
         if (has_steps) {
           const Judgement judgement = ChainArithmetic<Real>::finish(total[0], exponent, all_kept && may_certify(flags),
                                                                     length, log_likelihood_tolerance<Real>);
-          result = flags & row_has_nan   ? HmmResult{quiet_nan<double>(), Status::not_a_number}
-                   : any_bad             ? HmmResult{quiet_nan<double>(), Status::bad_symbol}
-                   : judgement.certified ? result_of(judgement)
-                                         : HmmResult{open<double>, Status::ok};
+          result = result_or_open(flags, any_bad, judgement);
         }
         this->results.write(sequence, result);
       }
@@ -485,11 +491,7 @@ struct HmmBlockChains : HmmBlockPass<ExecutionSpace, Score> {
     if (!this->has_work()) return;
     std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
     const SmallModel<Score> model(memory, this->parameters.symbols());
-    const int member = team.team_rank() * Warp::size + Warp::rank();
-    const int members = team.team_size() * Warp::size;
-    fill_small_model(this->parameters, model, member, members, [&] { team.team_barrier(); });
-    team.team_barrier();  // the weights are complete
-    describe_small_model(model, this->parameters.states(), member, members);
+    this->make_model(team, model);
     team.team_barrier();  // the model is complete
     const std::int64_t warp = std::int64_t{team.team_rank()} * team.league_size() + team.league_rank();
     const std::int64_t warps = std::int64_t{team.team_size()} * team.league_size();
@@ -580,7 +582,7 @@ struct HmmBlockGroups : HmmBlockPass<ExecutionSpace, Score> {
   }
 };
 
-/// Third kernel: a team takes the vector of a sequence through its groups, and judges the result after the last this->
+/// Third kernel: a team takes the vector of a sequence through its groups, and judges the result after the last pass.
 template <class ExecutionSpace, class Score, class Real>
 struct HmmBlockVector : HmmBlockPass<ExecutionSpace, Score> {
   using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
@@ -602,9 +604,7 @@ struct HmmBlockVector : HmmBlockPass<ExecutionSpace, Score> {
     std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
     auto& product = *reinterpret_cast<BlockProduct*>(memory);
     const SmallModel<Score> model(memory + sizeof(BlockProduct), this->parameters.symbols());
-    fill_small_model(this->parameters, model, entry, BlockMatrices::entries, [&] { team.team_barrier(); });
-    team.team_barrier();  // the weights are complete
-    describe_small_model(model, this->parameters.states(), entry, BlockMatrices::entries);
+    this->make_model(team, model);
 
     const auto states = static_cast<int>(this->parameters.states());
     const BlockCut cut = this->cut();
@@ -636,14 +636,16 @@ struct HmmBlockVector : HmmBlockPass<ExecutionSpace, Score> {
     const bool is_lost =
         multiply_blocks(workspace.groups, from, count, states, entry, product, exponent, [&] { team.team_barrier(); });
     if (is_lost) flags |= block_is_lost;
-    for (std::int64_t k = entry; k < count; k += BlockMatrices::entries)
+    for (std::int64_t k = entry; k < count; k += BlockMatrices::entries) {
       flags |= workspace.groups.flags[2 * (from + k)];
+    }
     if (flags != 0) Kokkos::atomic_or(&product.flags, flags);
     team.team_barrier();  // the flags are complete
     const double* const vector = product.vectors[count % 2];
     if (entry < small_states) carry.value[entry] = vector[entry];
-    for (int row = entry; row < 1 + 2 * states; row += BlockMatrices::entries)
+    for (int row = entry; row < 1 + 2 * states; row += BlockMatrices::entries) {
       carry.normaliser[row] = model.normaliser[row];
+    }
     if (entry != 0) return;
     carry.exponent = exponent;
     carry.flags = product.flags;
@@ -655,11 +657,8 @@ struct HmmBlockVector : HmmBlockPass<ExecutionSpace, Score> {
     const bool is_kept = (product.flags & block_is_lost) == 0 && (of_model & row_is_unusable) == 0;
     const Judgement judgement =
         ChainArithmetic<Real>::finish(total, exponent, is_kept, length, log_likelihood_tolerance<Score>);
-    result = of_model & row_has_nan                 ? HmmResult{quiet_nan<double>(), Status::not_a_number}
-             : product.flags & block_has_bad_symbol ? HmmResult{quiet_nan<double>(), Status::bad_symbol}
-             : judgement.certified                  ? result_of(judgement)
-                                                    : HmmResult{open<double>, Status::ok};
-    this->results.write(sequence, result);
+    const bool any_bad = (product.flags & block_has_bad_symbol) != 0;
+    this->results.write(sequence, result_or_open(of_model, any_bad, judgement));
   }
 };
 
@@ -908,7 +907,8 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,
     model = aligned(workspace.data());
     const HmmTables<double> tables(model, parameters.states(), parameters.symbols());
     using Rows = Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>;
-    Kokkos::parallel_for("bellman::hmm_log_likelihood::normalise", Rows(exec, 0, 1 + 2 * parameters.states()),
+    static const std::string normalise_label = "bellman::hmm_log_likelihood::normalise";
+    Kokkos::parallel_for(normalise_label, Rows(exec, 0, 1 + 2 * parameters.states()),
                          HmmNormaliseRow<ExecutionSpace, Real>{parameters, tables});
   }
   const HmmSmallModel<ExecutionSpace, Real> small{parameters, sequences, results};

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bellman/accuracy.hpp>
+#include <bellman/impl/aligned.hpp>
 #include <bellman/impl/hmm_padded_model.hpp>
 #include <bellman/impl/hmm_tile_sizes.hpp>
 #include <bellman/impl/lanes.hpp>
@@ -18,11 +19,6 @@
 
 namespace bellman::impl {
 namespace {
-
-[[maybe_unused]] KOKKOS_FUNCTION std::byte* aligned_to_16(std::byte* memory) {
-  const auto address = reinterpret_cast<std::uintptr_t>(memory);
-  return memory + (alignment_slack - address % alignment_slack) % alignment_slack;
-}
 
 /// Where results go: certified ones with their status, others as a mark.
 template <class ExecutionSpace, class Real>
@@ -104,7 +100,7 @@ struct HmmTileTeam {
     const int rank = team.team_rank();
     const int threads = team.team_size();
     const int stride = static_cast<int>(model.stride);
-    const Scratch scratch(aligned_to_16(team_scratch(team, ScratchLevel::fast, scratch_bytes)), stride, tile_sequences,
+    const Scratch scratch(aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes)), stride, tile_sequences,
                           pitch());
     const std::int64_t first = (first_problem + team.league_rank()) * tile_sequences;
     prepare(team, scratch, first);
@@ -549,7 +545,7 @@ struct HmmStepTeam : HmmSteps<ExecutionSpace, Real> {
     const std::int64_t first_column = std::int64_t{column_tile} * step_tile;
     const Real* const previous = memory.vectors(direction, step + 1);
     Real* const next = memory.vectors(direction, step);
-    std::byte* const scratch = aligned_to_16(team_scratch(team, ScratchLevel::fast, scratch_bytes));
+    std::byte* const scratch = aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes));
     int* const peaks = reinterpret_cast<int*>(scratch + step_scratch);
     if (thread < step_tile) peaks[thread] = Arithmetic::no_peak;
 
@@ -815,36 +811,39 @@ void sweep_by_steps(const ExecutionSpace& exec, const HmmPlan& plan, const Padde
                     std::byte* memory) {
   const StepMemory<Real> chunk_memory{memory, model.stride, plan.tiles.sequences};
   const std::int64_t last = (sequences.steps() + 1) / 2 - 1;  // the last step of the longer direction
+  static const std::string clear_label = "bellman::hmm_log_likelihood::clear";
+  static const std::string first_label = "bellman::hmm_log_likelihood::first_step";
+  static const std::string step_label = "bellman::hmm_log_likelihood::step";
+  static const std::string join_label = "bellman::hmm_log_likelihood::join";
+  static const std::string last_label = "bellman::hmm_log_likelihood::last_step";
   for (std::int64_t first = 0; first < sequences.batch(); first += plan.tiles.sequences) {
     const std::int64_t here = std::min<std::int64_t>(sequences.batch() - first, plan.tiles.sequences);
     const std::int64_t tiles = (here + step_tile - 1) / step_tile;
     const HmmSteps<ExecutionSpace, Real> base{model, sequences, chunk_memory, first, here};
     Kokkos::parallel_for(
-        "bellman::hmm_log_likelihood::clear",
-        Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>(exec, 0, tiles * step_tile),
+        clear_label, Kokkos::RangePolicy<ExecutionSpace, Kokkos::IndexType<std::int64_t>>(exec, 0, tiles * step_tile),
         ClearFlags{chunk_memory.lost(), chunk_memory.low()});
-    launch_teams("bellman::hmm_log_likelihood::first_step", exec,
-                 HmmFirstStep<ExecutionSpace, Real>{base, sizeof(double)}, 2 * tiles * step_tile, 128, 1,
-                 ScratchLevel::fast, sizeof(double));
+    launch_teams(first_label, exec, HmmFirstStep<ExecutionSpace, Real>{base, sizeof(double)}, 2 * tiles * step_tile,
+                 128, 1, ScratchLevel::fast, sizeof(double));
     HmmStepTeam<ExecutionSpace, Real> step{base, 0, false, step_scratch_bytes};
     const std::int64_t teams = tiles * (model.stride / step_tile + 1);
     for (step.step = 1; step.step <= last; ++step.step) {
-      launch_teams<step_warps * 32, 1>("bellman::hmm_log_likelihood::step", exec, step, 2 * teams, step_warps, 32,
-                                       ScratchLevel::fast, step_scratch_bytes);
+      launch_teams<step_warps * 32, 1>(step_label, exec, step, 2 * teams, step_warps, 32, ScratchLevel::fast,
+                                       step_scratch_bytes);
     }
     step.is_join = true;
-    launch_teams<step_warps * 32, 1>("bellman::hmm_log_likelihood::join", exec, step, teams, step_warps, 32,
-                                     ScratchLevel::fast, step_scratch_bytes);
-    launch_teams("bellman::hmm_log_likelihood::last_step", exec,
-                 HmmLastStep<ExecutionSpace, Real>{base, results, step.step}, (here + 3) / 4, 4, 32, ScratchLevel::fast,
-                 0);
+    launch_teams<step_warps * 32, 1>(join_label, exec, step, teams, step_warps, 32, ScratchLevel::fast,
+                                     step_scratch_bytes);
+    launch_teams(last_label, exec, HmmLastStep<ExecutionSpace, Real>{base, results, step.step}, (here + 3) / 4, 4, 32,
+                 ScratchLevel::fast, 0);
   }
 }
 
 template <int rows, int columns, bool weights_in_scratch, class ExecutionSpace, class Real>
 void sweep_by_tiles(const ExecutionSpace& exec, const HmmPlan& plan, const PaddedModel<Real>& model,
                     const HmmSequences& sequences, const TileResults<ExecutionSpace, Real>& results) {
-  launch_teams("bellman::hmm_log_likelihood::sweep", exec,
+  static const std::string label = "bellman::hmm_log_likelihood::sweep";
+  launch_teams(label, exec,
                HmmTileTeam<ExecutionSpace, Real, rows, columns, weights_in_scratch>{
                    model, sequences, results, plan.tiles.sequences, plan.tiles.scratch_bytes},
                plan.tiles.league_size, plan.tiles.team_threads, 1, ScratchLevel::fast, plan.tiles.scratch_bytes);
@@ -867,8 +866,8 @@ void sweep_state_tiles(const ExecutionSpace& exec, const HmmPlan& plan,
     const PaddedModel<Real> model(workspace + tables_bytes, parameters.states(), static_cast<std::int64_t>(stride),
                                   parameters.symbols(), by_steps);
     const HmmNormalisePadded<ExecutionSpace, Real> normalise{parameters, tables, model};
-    launch_teams("bellman::hmm_log_likelihood::normalise", exec, normalise, (normalise.rows() + 3) / 4, 4, 32,
-                 ScratchLevel::fast, 0);
+    static const std::string label = "bellman::hmm_log_likelihood::normalise";
+    launch_teams(label, exec, normalise, (normalise.rows() + 3) / 4, 4, 32, ScratchLevel::fast, 0);
     const TileResults<ExecutionSpace, Real> results{log_likelihood, statuses};
     if (by_steps) {
       sweep_by_steps(exec, plan, model, sequences, results,

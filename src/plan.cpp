@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bellman/accuracy.hpp>
 #include <bellman/impl/algebra.hpp>
+#include <bellman/impl/aligned.hpp>
 #include <bellman/impl/block_sweep.hpp>
 #include <bellman/impl/hmm_log_likelihood.hpp>
 #include <bellman/impl/hmm_small_model.hpp>
@@ -117,7 +118,11 @@ std::pair<Rung, Rung> alignment_rungs(bool is_double, std::size_t rows, std::siz
   return {Rung::log_double, Rung::log_double};
 }
 
-constexpr int threads_of_multiprocessor = 2048;
+/// Multiprocessors of a GPU, from the threads that it runs at a time.
+int multiprocessors_of(const Backend& backend) {
+  constexpr int threads_of_multiprocessor = 2048;
+  return std::max(1, backend.threads / threads_of_multiprocessor);
+}
 
 }  // namespace
 
@@ -159,7 +164,7 @@ AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::s
   const bool is_few = rows <= most_rows_few && plan.first != Rung::linear_mixed;
   const bool is_tall = rows >= least_rows_tall && plan.first == Rung::linear_mixed;
   const bool has_tiles = lanes == 32 && is_aligned && rows > 0 && columns > 0 && plan.first <= best;
-  const int multiprocessors = std::max(1, backend.threads / threads_of_multiprocessor);
+  const int multiprocessors = multiprocessors_of(backend);
   constexpr int staged_per_multiprocessor = 4;
   const std::size_t staged_bytes = StagedShape::rows * columns * (is_double ? sizeof(double) : sizeof(float)) +
                                    staged_threads * 2 * sizeof(double) + alignment_slack;
@@ -211,8 +216,7 @@ HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch
     plan.league_size = static_cast<std::int64_t>(std::min(batch, static_cast<std::size_t>(backend.threads)));
   } else {
     // A team of matrices takes all registers of a multiprocessor, and so goes through many sequences.
-    constexpr int threads_of_multiprocessor = 2048;
-    const auto multiprocessors = static_cast<std::size_t>(std::max(1, backend.threads / threads_of_multiprocessor));
+    const auto multiprocessors = static_cast<std::size_t>(multiprocessors_of(backend));
     if (steps >= static_cast<std::size_t>(BlockCut::fewest_steps)) {
       plan.sweep = HmmSweep::blocks;
       plan.scratch_bytes += sizeof(BlockProduct);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <bellman/accuracy.hpp>
 #include <bellman/impl/algebra.hpp>
+#include <bellman/impl/aligned.hpp>
 #include <bellman/impl/alignment_recurrence.hpp>
 #include <bellman/impl/host_kernels.hpp>
 #include <bellman/impl/lanes.hpp>
@@ -118,13 +119,6 @@ struct StripTeam {
   }
 };
 
-/// Fast scratch of a team from the next multiple of 16 bytes on.
-template <class Team>
-KOKKOS_FUNCTION std::byte* aligned_scratch(const Team& team, std::size_t bytes) {
-  std::byte* const memory = team_scratch(team, ScratchLevel::fast, bytes);
-  return memory + (16 - reinterpret_cast<std::uintptr_t>(memory) % 16) % 16;
-}
-
 /// What a problem that climbs needs between its strips of four rows a lane.
 template <class Real>
 KOKKOS_FUNCTION std::size_t climb_bytes(const AlignedScores<Real>& scores) {
@@ -152,7 +146,7 @@ struct TileTeam {
   std::int64_t first_problem = 0;
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
-    std::byte* const memory = aligned_scratch(team, Shape::ring_bytes);
+    std::byte* const memory = aligned(team_scratch(team, ScratchLevel::fast, Shape::ring_bytes));
     // Once, for Kokkos grants other memory each time.
     std::byte* const climb_row = team_scratch(team, ScratchLevel::large, climb_bytes(scores));
     const int group = Thread::rank() / Lanes::size;
@@ -206,8 +200,8 @@ struct StagedTeam {
     using Weight = typename Algebra::Weight;
     const std::int64_t problem = first_problem + team.league_rank();
     const auto columns = static_cast<int>(scores.columns);
-    auto* const weights =
-        reinterpret_cast<Weight*>(aligned_scratch(team, StagedShape::rows * columns * sizeof(Weight)));
+    auto* const weights = reinterpret_cast<Weight*>(
+        aligned(team_scratch(team, ScratchLevel::fast, StagedShape::rows * columns * sizeof(Weight))));
     auto* const watches = reinterpret_cast<Watch*>(weights + StagedShape::rows * columns);
     const Watch seen =
         stage_weights<Thread>(team, recurrence.algebra, scores, problem, weights).template across<Thread>();
@@ -241,9 +235,7 @@ struct PackTeam {
   std::int64_t first_problem = 0;  // in packs
 
   void operator()(const Team& team) const {
-    std::byte* row = team_scratch(team, plan.scratch_level, plan.scratch_bytes);
-    const std::size_t offset = reinterpret_cast<std::uintptr_t>(row) % most_register_bytes;
-    row += (most_register_bytes - offset) % most_register_bytes;
+    std::byte* const row = aligned(team_scratch(team, plan.scratch_level, plan.scratch_bytes), most_register_bytes);
     const std::int64_t first = (first_problem + team.league_rank()) * plan.problems_per_thread;
     const auto problems = static_cast<std::int64_t>(climb.scores.extent(0));
     std::int64_t left[most_lanes];

@@ -6,6 +6,7 @@
 /// A pack is a SIMD register as a value, by the vector extensions of GCC and Clang: + - * < and ?: work lane by lane. Everything
 /// is in a namespace of the instruction set, so that no linker takes a function of one for the same of another.
 
+#include <bellman/impl/exp2_polynomial.hpp>
 #include <cstdint>
 #include <utility>
 
@@ -51,18 +52,8 @@ struct Format<double> {
   static constexpr int fraction_bits = 52;
   static constexpr double largest_exponent = 1022;
   static constexpr double to_integer = 0x1.8p52;
-  static constexpr double exp2_coefficients[] = {0x1p0,
-                                                 0x1.62e42fefa39efp-1,
-                                                 0x1.ebfbdff82c5aep-3,
-                                                 0x1.c6b08d704a0c6p-5,
-                                                 0x1.3b2ab6fb9f1a5p-7,
-                                                 0x1.5d87fe78a3f9cp-10,
-                                                 0x1.430913112c61bp-13,
-                                                 0x1.ffcbfc6da6ed1p-17,
-                                                 0x1.62bfc2c86d700p-20,
-                                                 0x1.b524ebd13a55fp-24,
-                                                 0x1.e6228acd1c6e5p-28,
-                                                 0x1.e9ec1fcb69a7fp-32};
+  static constexpr Exp2Polynomial polynomial{};
+  static constexpr auto& exp2_coefficients = polynomial.coefficients;
 };
 
 template <class T>

@@ -23,10 +23,9 @@ namespace bellman::impl {
 struct BlockCut {
   static constexpr std::int64_t fewest_steps = 65536;  ///< of sequences for which S times the work pays
   static constexpr std::int64_t steps = 128;           ///< of a block
-  static constexpr std::int64_t most_blocks =
-      8192;                                  ///< in the workspace; more steps than these take are done in passes
-  static constexpr std::int64_t group = 64;  ///< blocks
-  static constexpr int team_threads = 8;     ///< warps: an entry of a matrix per lane
+  static constexpr std::int64_t most_blocks = 8192;    ///< in the workspace; longer sequences take several passes
+  static constexpr std::int64_t group = 64;            ///< blocks
+  static constexpr int team_threads = 8;               ///< warps: an entry of a matrix per lane
 
   std::int64_t blocks;     ///< of a sequence in a pass
   std::int64_t groups;     ///< of a sequence in a pass

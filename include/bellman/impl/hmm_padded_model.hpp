@@ -59,31 +59,24 @@ struct PaddedModel {
 template <class Lanes, class ExecutionSpace, class Real>
 KOKKOS_FUNCTION void fill_padded_row(const HmmParameters<ExecutionSpace, Real>& parameters,
                                      const HmmTables<double>& tables, const PaddedModel<Real>& model,
-                                     std::int64_t row) {
+                                     std::int64_t index) {
   const std::int64_t states = model.states;
   const std::int64_t stride = model.stride;
-  if (row >= model.rows()) {
-    const std::int64_t from = states + (row - model.rows());
+  if (index >= model.rows()) {
+    const std::int64_t from = states + (index - model.rows());
     for (std::int64_t k = Lanes::rank(); k < stride; k += Lanes::size) {
       model.trans[from * stride + k] = 0;
       if (model.transposed != nullptr) model.transposed[from * stride + k] = 0;
     }
     return;
   }
-  const bool is_init = row == 0;
-  const bool is_trans = row > 0 && row <= states;
-  const std::int64_t state = is_init ? 0 : is_trans ? row - 1 : row - 1 - states;
-  const std::int64_t length = is_init || is_trans ? states : model.symbols;
-  const auto logit = [&](std::int64_t k) {
-    return static_cast<double>(is_init    ? parameters.init(k)
-                               : is_trans ? parameters.trans(state, k)
-                                          : parameters.emit(state, k));
-  };
+  const HmmRow<ExecutionSpace, Real> row(parameters, index);
+  const std::int64_t state = row.state;
 
   std::uint32_t flags = row_is_fine;
   double high = -infinity<double>();
-  for (std::int64_t k = Lanes::rank(); k < length; k += Lanes::size) {
-    const double value = logit(k);
+  for (std::int64_t k = Lanes::rank(); k < row.length; k += Lanes::size) {
+    const double value = row.logit(k);
     if (!(value < infinity<double>())) flags |= row_has_nan;
     if (value > high) high = value;
   }
@@ -91,7 +84,7 @@ KOKKOS_FUNCTION void fill_padded_row(const HmmParameters<ExecutionSpace, Real>& 
   double normaliser = 0;
   if (!parameters.normalised && high > -infinity<double>()) {
     double sum = 0;
-    for (std::int64_t k = Lanes::rank(); k < length; k += Lanes::size) sum += Kokkos::exp(logit(k) - high);
+    for (std::int64_t k = Lanes::rank(); k < row.length; k += Lanes::size) sum += Kokkos::exp(row.logit(k) - high);
     sum = Lanes::reduce(sum, [](double a, double b) { return a + b; });
     normaliser = high + Kokkos::log(sum);
   }
@@ -100,27 +93,25 @@ KOKKOS_FUNCTION void fill_padded_row(const HmmParameters<ExecutionSpace, Real>& 
   const auto is_in_range = [](double weight, int lowest, int highest) {
     return weight >= power_of_two<double>(lowest) && weight <= power_of_two<double>(highest);
   };
-  double* const weights = is_init    ? tables.init
-                          : is_trans ? tables.trans + state * states
-                                     : tables.emit + state * length;
+  double* const weights = row.weights(tables);
   const std::int64_t copies = state == states - 1 ? stride - states : 0;  // of this state, as padding
-  for (std::int64_t k = Lanes::rank(); k < length; k += Lanes::size) {
-    const double log_weight = logit(k) - normaliser;
+  for (std::int64_t k = Lanes::rank(); k < row.length; k += Lanes::size) {
+    const double log_weight = row.logit(k) - normaliser;
     const double weight = Kokkos::exp(log_weight);
     const bool is_zero = log_weight == -infinity<double>();
     const bool in_double = is_in_range(weight, Linear<double>::lowest_exponent, Linear<double>::highest_exponent);
     const bool in_real = is_in_range(weight, Linear<Real>::lowest_exponent, Linear<Real>::highest_exponent);
     if (!in_double && !is_zero) flags |= row_is_out_of_range;
     if (!in_real && !is_zero) flags_in_real |= row_is_out_of_range;
-    if (is_trans && !is_zero && weight < power_of_two<double>(TileArithmetic<Real>::wide_exponent)) {
+    if (row.is_trans && !is_zero && weight < power_of_two<double>(TileArithmetic<Real>::wide_exponent)) {
       flags_in_real |= row_is_wide;
     }
     weights[k] = in_double ? weight : 0;
     const Real stored = in_real ? static_cast<Real>(weight) : Real(0);
     const std::int64_t copies_of_k = k == states - 1 ? stride - states : 0;
-    if (is_init) {
+    if (row.is_init) {
       for (std::int64_t c = 0; c <= copies_of_k; ++c) model.init[k + c] = stored;
-    } else if (is_trans) {
+    } else if (row.is_trans) {
       for (std::int64_t c = 0; c <= copies_of_k; ++c) model.trans[state * stride + k + c] = stored;
       if (model.transposed != nullptr) {
         for (std::int64_t c = 0; c <= copies; ++c) model.transposed[k * stride + state + c] = stored;
@@ -129,16 +120,16 @@ KOKKOS_FUNCTION void fill_padded_row(const HmmParameters<ExecutionSpace, Real>& 
       for (std::int64_t c = 0; c <= copies; ++c) model.emit[k * stride + state + c] = stored;
     }
   }
-  if (!is_init && !is_trans && Lanes::rank() == 0) {
+  if (!row.is_init && !row.is_trans && Lanes::rank() == 0) {
     for (std::int64_t c = 0; c <= copies; ++c) model.emit[model.symbols * stride + state + c] = 1;
   }
   const auto both = [](std::uint32_t a, std::uint32_t b) { return a | b; };
   flags = Lanes::reduce(flags, both);
   flags_in_real = Lanes::reduce(flags_in_real, both);
   if (Lanes::rank() == 0) {
-    tables.normaliser[row] = normaliser;
-    tables.flags[row] = flags;
-    model.flags[row] = flags_in_real;
+    tables.normaliser[index] = normaliser;
+    tables.flags[index] = flags;
+    model.flags[index] = flags_in_real;
   }
 }
 

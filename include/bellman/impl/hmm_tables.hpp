@@ -14,15 +14,11 @@
 
 namespace bellman::impl {
 
-/// A workspace may start anywhere; its tables start at the next multiple of this.
-inline constexpr std::size_t alignment_slack = 16;
-
 /// What a row of the model holds that a rung must know of.
 enum RowFlags : std::uint32_t {
   row_is_fine = 0,
-  row_has_nan = 1,  ///< a NaN or +inf logit
-  row_is_out_of_range =
-      2,           ///< a probability that is not 0 but below the normal numbers, or a density above the trusted
+  row_has_nan = 1,          ///< a NaN or +inf logit
+  row_is_out_of_range = 2,  ///< a probability that is not 0 but below the normal numbers, or a density beyond the range
   row_is_wide = 4  ///< a transition that is not 0 but below TileArithmetic::wide_exponent: for tiled sweeps alone
 };
 
@@ -53,45 +49,65 @@ struct HmmTables {
   }
 };
 
-/// Computes the normaliser, the weights and the flags of one row. Serial over the row, so that its sum has a fixed order.
-template <class ExecutionSpace, class Score, class Real>
-KOKKOS_FUNCTION void fill_row(const HmmParameters<ExecutionSpace, Score>& parameters, const HmmTables<Real>& tables,
-                              std::int64_t row) {
-  const std::int64_t states = parameters.states();
-  const bool is_init = row == 0;
-  const bool is_trans = row > 0 && row <= states;
-  const std::int64_t state = is_init ? 0 : is_trans ? row - 1 : row - 1 - states;
-  const std::int64_t length = is_init || is_trans ? states : parameters.symbols();
-  Real* const weights = is_init ? tables.init : is_trans ? tables.trans + state * states : tables.emit + state * length;
-  const auto logit = [&](std::int64_t k) {
+/// Row \p index of a model: init, then the rows of trans, then those of emit.
+template <class ExecutionSpace, class Score>
+struct HmmRow {
+  const HmmParameters<ExecutionSpace, Score>& parameters;
+  bool is_init;
+  bool is_trans;
+  std::int64_t state;
+  std::int64_t length;
+
+  KOKKOS_FUNCTION HmmRow(const HmmParameters<ExecutionSpace, Score>& all, std::int64_t index) : parameters(all) {
+    const std::int64_t states = all.states();
+    is_init = index == 0;
+    is_trans = index > 0 && index <= states;
+    state = is_init ? 0 : is_trans ? index - 1 : index - 1 - states;
+    length = is_init || is_trans ? states : all.symbols();
+  }
+
+  KOKKOS_FUNCTION double logit(std::int64_t k) const {
     return static_cast<double>(is_init    ? parameters.init(k)
                                : is_trans ? parameters.trans(state, k)
                                           : parameters.emit(state, k));
-  };
+  }
+  /// Where the weights go.
+  template <class Real>
+  KOKKOS_FUNCTION Real* weights(const HmmTables<Real>& tables) const {
+    return is_init ? tables.init : (is_trans ? tables.trans : tables.emit) + state * length;
+  }
+};
+
+/// Computes the normaliser, the weights and the flags of one row. Serial over the row, so that its sum has a fixed order.
+template <class ExecutionSpace, class Score, class Real>
+KOKKOS_FUNCTION void fill_row(const HmmParameters<ExecutionSpace, Score>& parameters, const HmmTables<Real>& tables,
+                              std::int64_t index) {
+  const HmmRow<ExecutionSpace, Score> row(parameters, index);
+  Real* const weights = row.weights(tables);
 
   std::uint32_t flags = row_is_fine;
   double high = -infinity<double>();
-  for (std::int64_t k = 0; k < length; ++k) {
-    const double value = logit(k);
+  for (std::int64_t k = 0; k < row.length; ++k) {
+    const double value = row.logit(k);
     if (!(value < infinity<double>())) flags |= row_has_nan;
     if (value > high) high = value;
   }
   double normaliser = 0;
   if (!parameters.normalised && high > -infinity<double>()) {
     double sum = 0;
-    for (std::int64_t k = 0; k < length; ++k) sum += Kokkos::exp(logit(k) - high);
+    for (std::int64_t k = 0; k < row.length; ++k) sum += Kokkos::exp(row.logit(k) - high);
     normaliser = high + Kokkos::log(sum);
   }
-  for (std::int64_t k = 0; k < length; ++k) {
-    const double log_weight = logit(k) - normaliser;
+  for (std::int64_t k = 0; k < row.length; ++k) {
+    const double log_weight = row.logit(k) - normaliser;
     const double weight = Kokkos::exp(log_weight);
     const bool is_in_range = weight >= power_of_two<Real>(Linear<Real>::lowest_exponent) &&
                              weight <= power_of_two<Real>(Linear<Real>::highest_exponent);
     if (!is_in_range && log_weight > -infinity<double>()) flags |= row_is_out_of_range;
     weights[k] = is_in_range ? static_cast<Real>(weight) : Real(0);
   }
-  tables.normaliser[row] = normaliser;
-  tables.flags[row] = flags;
+  tables.normaliser[index] = normaliser;
+  tables.flags[index] = flags;
 }
 
 /// The flags of all rows together.

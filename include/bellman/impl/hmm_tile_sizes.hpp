@@ -5,6 +5,7 @@
 /// \file
 /// Sizes that the plan and the kernels of src/hmm_state_tiles.cpp agree on.
 
+#include <bellman/impl/aligned.hpp>
 #include <bellman/impl/hmm_padded_model.hpp>
 #include <bellman/impl/hmm_tables.hpp>
 #include <cstddef>

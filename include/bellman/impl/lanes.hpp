@@ -8,6 +8,7 @@
 /// together, each for its own group.
 
 #include <Kokkos_Core.hpp>
+#include <bellman/impl/exp2_polynomial.hpp>
 #include <bellman/impl/unroll.hpp>
 #include <cstdint>
 #include <cstring>
@@ -151,23 +152,13 @@ KOKKOS_FUNCTION inline float fast_exp2(float x) {
 template <int count>
 KOKKOS_FUNCTION void powers_in_two_parts(const double (&shifted_n)[count], const double (&r)[count],
                                          double (&power)[count]) {
-  // 2^r interpolated at Chebyshev nodes: 2e-17 off before rounding.
-  constexpr double c[] = {0x1p0,
-                          0x1.62e42fefa39efp-1,
-                          0x1.ebfbdff82c5aep-3,
-                          0x1.c6b08d704a0c6p-5,
-                          0x1.3b2ab6fb9f1a5p-7,
-                          0x1.5d87fe78a3f9cp-10,
-                          0x1.430913112c61bp-13,
-                          0x1.ffcbfc6da6ed1p-17,
-                          0x1.62bfc2c86d700p-20,
-                          0x1.b524ebd13a55fp-24,
-                          0x1.e6228acd1c6e5p-28,
-                          0x1.e9ec1fcb69a7fp-32};
+  constexpr Exp2Polynomial polynomial;
+  constexpr int degree = Exp2Polynomial::degree;
+  const auto& c = polynomial.coefficients;
   BELLMAN_UNROLL
-  for (int n = 0; n < count; ++n) power[n] = Kokkos::fma(c[11], r[n], c[10]);
+  for (int n = 0; n < count; ++n) power[n] = Kokkos::fma(c[degree], r[n], c[degree - 1]);
   BELLMAN_UNROLL
-  for (int k = 9; k >= 0; --k) {
+  for (int k = degree - 2; k >= 0; --k) {
     BELLMAN_UNROLL
     for (int n = 0; n < count; ++n) power[n] = Kokkos::fma(power[n], r[n], c[k]);
   }
