@@ -160,8 +160,7 @@ class Linear {
     }
     template <class Lanes>
     KOKKOS_FUNCTION Watch across() const {
-      return {Lanes::reduce(within, [](Bits a, Bits b) { return b > a ? b : a; }),
-              Lanes::reduce(beyond, [](Bits a, Bits b) { return b < a ? b : a; })};
+      return {Lanes::largest(within), Lanes::smallest(beyond)};
     }
     /// At least every |exponent| within the range.
     KOKKOS_FUNCTION double largest_within() const { return magnitude(within, 1); }

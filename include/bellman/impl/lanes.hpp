@@ -53,6 +53,8 @@ struct LaneGroup {
   KOKKOS_FUNCTION static T reduce(const T& value, const Op&) {
     return value;
   }
+  KOKKOS_FUNCTION static std::uint32_t largest(std::uint32_t value) { return value; }
+  KOKKOS_FUNCTION static std::uint32_t smallest(std::uint32_t value) { return value; }
 
   /// Memory written by a lane before is seen by all lanes after.
   KOKKOS_FUNCTION static void sync() {}
@@ -111,6 +113,13 @@ struct LaneGroup<Kokkos::Cuda, lanes> {
                               distance /= 2) { value = op(value, __shfl_xor_sync(all_lanes, value, distance)); }))
     return value;
   }
+  KOKKOS_FUNCTION static std::uint32_t largest(std::uint32_t value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if constexpr (size == 32) return __reduce_max_sync(all_lanes, value);
+#endif
+    return reduce(value, [](std::uint32_t a, std::uint32_t b) { return b > a ? b : a; });
+  }
+  KOKKOS_FUNCTION static std::uint32_t smallest(std::uint32_t value) { return ~largest(~value); }
 
   KOKKOS_FUNCTION static void sync() { KOKKOS_IF_ON_DEVICE((__syncwarp();)) }
 

@@ -32,26 +32,22 @@ KOKKOS_FUNCTION auto stage_weights(const Team& team, const Algebra& algebra, con
   auto watch = algebra.watch();
   const int tiles = static_cast<int>(scores.columns / columns);
   const Real* const from = scores.data + problem * scores.problem_stride;
-  // A lane's pieces lie this many tiles apart; no division in the loop.
-  const int stride = team.team_size() * Thread::size;
-  const int first = team.team_rank() * Thread::size + Thread::rank();
-  int row = first / tiles, tile = first % tiles;
-  const int rows_on = stride / tiles, tiles_on = stride % tiles;
-  while (row < StagedShape::rows) {
-    typename Algebra::Weight* const to = weights + (row * tiles + tile) * columns;
-    if (row < scores.rows) {
-      const auto piece = *reinterpret_cast<const Piece<Real>*>(from + row * scores.row_stride + tile * columns);
-      BELLMAN_UNROLL
-      for (int c = 0; c < columns; ++c) to[c] = algebra.weight(piece.scores[c], watch);
-    } else {
-      BELLMAN_UNROLL
-      for (int c = 0; c < columns; ++c) to[c] = 0;
-    }
-    row += rows_on;
-    tile += tiles_on;
-    if (tile >= tiles) {
-      tile -= tiles;
-      ++row;
+  // A power of two of neighbouring lanes takes a row: no division.
+  int log2_width = 0;
+  while ((1 << log2_width) < tiles && (1 << log2_width) < Thread::size) ++log2_width;
+  const int lane = team.team_rank() * Thread::size + Thread::rank();
+  const int width = 1 << log2_width;
+  for (int row = lane >> log2_width; row < StagedShape::rows; row += team.team_size() * Thread::size >> log2_width) {
+    for (int tile = lane & (width - 1); tile < tiles; tile += width) {
+      typename Algebra::Weight* const to = weights + (row * tiles + tile) * columns;
+      if (row < scores.rows) {
+        const auto piece = *reinterpret_cast<const Piece<Real>*>(from + row * scores.row_stride + tile * columns);
+        BELLMAN_UNROLL
+        for (int c = 0; c < columns; ++c) to[c] = algebra.weight(piece.scores[c], watch);
+      } else {
+        BELLMAN_UNROLL
+        for (int c = 0; c < columns; ++c) to[c] = 0;
+      }
     }
   }
   return watch;
