@@ -169,11 +169,6 @@ struct SingleThread {
   KOKKOS_FUNCTION void team_barrier() const {}
 };
 
-/// The barrier of a thread that is its own team, as a function.
-struct NoBarrier {
-  KOKKOS_FUNCTION void operator()() const {}
-};
-
 /// What the kernels for small models share: the team normalises the model into its scratch.
 template <class ExecutionSpace, class Real>
 struct HmmSmallModel {
@@ -181,15 +176,28 @@ struct HmmSmallModel {
   HmmSequences sequences;
   HmmResults<ExecutionSpace, Real> results;
 
-  /// Normalises the model with all lanes of a team. A barrier behind is the caller's.
+  using Warp = LaneGroup<ExecutionSpace>;
+
+  /// Normalises the model with all warps of a team. A barrier behind is the caller's.
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void make_model(const Team& team, const SmallModel<Real>& model) const {
-    using Warp = LaneGroup<ExecutionSpace>;
-    const int member = team.team_rank() * Warp::size + Warp::rank();
-    const int members = team.team_size() * Warp::size;
-    fill_small_model(parameters, model, member, members, [&] { team.team_barrier(); });
-    team.team_barrier();  // the weights are complete
-    describe_small_model(model, parameters.states(), member, members);
+    make_weights(model, team.team_rank(), team.team_size());
+    team.team_barrier();  // nobody describes the model before it is clear
+    complete_model(model, team.team_rank(), team.team_size());
+  }
+
+  /// The part of warp \p warp of \p warps in the weights that a sweep reads; a barrier behind is the caller's.
+  KOKKOS_FORCEINLINE_FUNCTION void make_weights(const SmallModel<Real>& model, int warp, int warps) const {
+    fill_small_weights(parameters, model, warp, warps, model.template weights<Real>());
+    clear_small_description(model, warp * Warp::size + Warp::rank(), warps * Warp::size);
+  }
+  /// The same for all the rest, which only the end needs.
+  KOKKOS_FORCEINLINE_FUNCTION void complete_model(const SmallModel<Real>& model, int warp, int warps) const {
+    if constexpr (is_float<Real>) {
+      fill_small_weights(parameters, model, warp, warps, model.in_double);
+      Warp::sync();
+    }
+    describe_small_model(parameters, model, warp, warps);
   }
 
   /// Whether a sequence has steps; the result of others is known.
@@ -199,33 +207,39 @@ struct HmmSmallModel {
     return is_legal && length > 0;
   }
 
-  /// The result of a sequence that has steps, from what its first sweep found.
-  KOKKOS_FORCEINLINE_FUNCTION HmmResult result(std::byte* memory, std::uint32_t flags, bool is_bad,
-                                               const Judgement& judgement, std::int64_t sequence,
-                                               std::int64_t length) const {
-    if (flags & row_has_nan) return {quiet_nan<double>(), Status::not_a_number};
-    if (is_bad) return {quiet_nan<double>(), Status::bad_symbol};
-    return result_of(judgement.certified ? judgement : climb(memory, sequence, length));
+  /// Writes the result of a sequence that has steps, from what its first sweep found; all lanes of a warp together.
+  KOKKOS_FORCEINLINE_FUNCTION void settle(std::byte* memory, std::uint32_t flags, bool is_bad,
+                                          const Judgement& judgement, std::int64_t sequence,
+                                          std::int64_t length) const {
+    HmmResult result = result_of(judgement);
+    if (is_bad) result = {quiet_nan<double>(), Status::bad_symbol};
+    if (flags & row_has_nan) result = {quiet_nan<double>(), Status::not_a_number};
+    if (judgement.certified || result.status == Status::bad_symbol || result.status == Status::not_a_number) {
+      if (Warp::rank() == 0) results.write(sequence, result);
+    } else {
+      climb(*this, memory, sequence, length);
+    }
   }
 
-  /// What the sweeps for GPUs do not certify, in one thread: rare, and not worth the registers that inlining it would cost.
-  /// The model is found again from its memory: a reference to the caller's would keep its pointers out of registers.
-  BELLMAN_NOINLINE KOKKOS_FUNCTION Judgement climb(std::byte* memory, std::int64_t sequence,
-                                                   std::int64_t length) const {
-    const SmallModel<Real> model(memory, parameters.symbols());
-    const auto states = static_cast<int>(parameters.states());
+  /// Finds and writes what the sweeps for GPUs do not certify, with a warp: rare, and not worth the registers that inlining
+  /// it would cost. The kernel itself comes by value: if its address were taken, all of it would be copied to memory when
+  /// it starts. The model is found again from its memory for the same reason.
+  BELLMAN_NOINLINE KOKKOS_FUNCTION static void climb(HmmSmallModel self, std::byte* memory, std::int64_t sequence,
+                                                     std::int64_t length) {
+    const SmallModel<Real> model(memory, self.parameters.symbols());
+    const auto states = static_cast<int>(self.parameters.states());
     constexpr double tolerance = log_likelihood_tolerance<Real>;
     bool is_bad = false;
-    const auto row_at = [&](std::int64_t t) { return emission_row(sequence, t, is_bad); };
+    const auto row_at = [&](std::int64_t t) { return self.emission_row(sequence, t, is_bad); };
+    Judgement judgement;
     if ((model.template flags_of<Real>() & row_is_unusable) == 0) {
-      const Judgement judgement = sweep_in_registers<Real>(model, states, row_at, length, tolerance);
-      if (judgement.certified) return judgement;
+      judgement = sweep_with_care<Warp, Real>(model, states, row_at, length, tolerance);
     }
-    if (is_float<Real> && (model.template flags_of<double>() & row_is_unusable) == 0) {
-      const Judgement judgement = sweep_in_registers<double>(model, states, row_at, length, tolerance);
-      if (judgement.certified) return judgement;
+    if (is_float<Real> && !judgement.certified && (model.template flags_of<double>() & row_is_unusable) == 0) {
+      judgement = sweep_with_care<Warp, double>(model, states, row_at, length, tolerance);
     }
-    return in_logarithms(model, sequence, length);
+    if (!judgement.certified) judgement = self.in_logarithms(model, sequence, length);
+    if (Warp::rank() == 0) self.results.write(sequence, result_of(judgement));
   }
 
   /// The last rung, in one thread.
@@ -251,7 +265,7 @@ struct HmmSmallModel {
 template <class Real>
 inline constexpr Real open = infinity<Real>();
 
-/// The result of a sequence, as HmmSmallModel::result(), if it need not climb.
+/// The result of a sequence, as HmmSmallModel::settle() has it, if it need not climb.
 KOKKOS_FORCEINLINE_FUNCTION HmmResult result_or_open(std::uint32_t flags, bool is_bad, const Judgement& judgement) {
   if (flags & row_has_nan) return {quiet_nan<double>(), Status::not_a_number};
   if (is_bad) return {quiet_nan<double>(), Status::bad_symbol};
@@ -286,9 +300,11 @@ struct HmmForwardInMatrices : HmmSmallModel<ExecutionSpace, Real> {
     team.team_barrier();  // every sequence of the team has its result, or is open
     for (std::int64_t first = warp * per_warp; first < this->sequences.batch(); first += warps * per_warp) {
       const std::int64_t sequence = first + Warp::rank();
-      if (Warp::rank() < per_warp && sequence < this->sequences.batch() &&
-          this->results.log_likelihood(sequence) == open<Real>) {
-        this->results.write(sequence, result_of(this->climb(memory, sequence, this->sequences.length(sequence))));
+      const bool is_open = Warp::rank() < per_warp && sequence < this->sequences.batch() &&
+                           this->results.log_likelihood(sequence) == open<Real>;
+      const std::uint32_t all_open = Warp::ballot(is_open);
+      for (int k = 0; k < per_warp && all_open != 0; ++k) {
+        if (all_open >> k & 1) this->climb(*this, memory, first + k, this->sequences.length(first + k));
       }
     }
   }
@@ -355,8 +371,8 @@ struct HmmForwardInMatrices : HmmSmallModel<ExecutionSpace, Real> {
   }
 };
 
-/// A team owns one sequence: its warps normalise the model, then the first goes forward and the second backward, a state per
-/// lane, while the others add what only the end needs: for batches that leave the hardware idle.
+/// A team owns one sequence: its first warp goes forward and its second backward, a state per lane. The others normalise the
+/// model before and add what only the end needs meanwhile: for batches that leave the hardware idle.
 template <class ExecutionSpace, class Real>
 struct HmmForwardInLanes : HmmSmallModel<ExecutionSpace, Real> {
   using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
@@ -381,9 +397,7 @@ struct HmmForwardInLanes : HmmSmallModel<ExecutionSpace, Real> {
     SymbolReader symbols(this->sequences, this->parameters.symbols(), sequence, goes_back ? length - 1 : 0, goes_back,
                          steps);
     LaneChain<Warp, Real> chain(symbols, steps);
-    const int member = direction * Warp::size + Warp::rank();
-    const int members = team.team_size() * Warp::size;
-    fill_small_model(this->parameters, model, member, members, [&] { team.team_barrier(); });
+    if (direction > 1) this->make_weights(model, direction - 2, team.team_size() - 2);
     team.team_barrier();  // the weights are complete
 
     if (direction < 2) {
@@ -401,7 +415,7 @@ struct HmmForwardInLanes : HmmSmallModel<ExecutionSpace, Real> {
         exchange.is_bad[direction] = any_bad;
       }
     } else {
-      describe_small_model(model, this->parameters.states(), member - 2 * Warp::size, members - 2 * Warp::size);
+      this->complete_model(model, direction - 2, team.team_size() - 2);
     }
     team.team_barrier();  // both directions are there, and the model is complete
     if (direction == 0) join(model, memory + sizeof(exchange), sequence, length, chain, exchange);
@@ -425,12 +439,11 @@ struct HmmForwardInLanes : HmmSmallModel<ExecutionSpace, Real> {
     const std::uint32_t flags = model.template flags_of<Real>();
     const int watch = watches_without_zeros(flags) ? 1 : 0;
     kept = kept && chain.is_high(watch != 0) && exchange.is_high[0][watch] && exchange.is_high[1][watch];
-    if (Warp::rank() != 0) return;
     const Judgement judgement =
         ChainArithmetic<Real>::finish(total, exchange.exponent[0] + exchange.exponent[1], kept && may_certify(flags),
                                       length, log_likelihood_tolerance<Real>);
     const bool is_bad = exchange.is_bad[0] || exchange.is_bad[1];
-    this->results.write(sequence, this->result(memory, flags, is_bad, judgement, sequence, length));
+    this->settle(memory, flags, is_bad, judgement, sequence, length);
   }
 };
 
@@ -729,8 +742,13 @@ struct HmmForwardInPacks : HmmSmallModel<ExecutionSpace, Real> {
   void operator()(const Team& team) const {
     std::byte* const memory = aligned(team_scratch(team, scratch_level, scratch_bytes), most_register_bytes);
     const SmallModel<Real> model(memory, this->parameters.symbols());
-    fill_small_model(this->parameters, model, 0, 1, NoBarrier());
-    describe_small_model(model, this->parameters.states(), 0, 1);
+    if constexpr (is_float<Real>) {
+      fill_small_weights(this->parameters, model, 0, 1, model.in_double, model.in_float);
+    } else {
+      fill_small_weights(this->parameters, model, 0, 1, model.in_double);
+    }
+    clear_small_description(model, 0, 1);
+    describe_small_model(this->parameters, model, 0, 1);
     // Fewer at a time where there are not enough for all threads.
     const std::int64_t batch = this->sequences.batch();
     const std::int64_t share = (batch + team.league_size() - 1) / team.league_size();
@@ -927,7 +945,7 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,
     if constexpr (has_warps<ExecutionSpace>()) launch_blocks(label, exec, plan, small, aligned(workspace.data()));
   } else if (plan.sweep == HmmSweep::lanes) {
     if constexpr (has_warps<ExecutionSpace>()) {
-      launch_teams<288, 2>(label, exec, HmmForwardInLanes<ExecutionSpace, Real>{small, plan.scratch_bytes},
+      launch_teams<416, 1>(label, exec, HmmForwardInLanes<ExecutionSpace, Real>{small, plan.scratch_bytes},
                            plan.league_size, plan.team_threads, lanes_of<ExecutionSpace>, plan.scratch_level,
                            plan.scratch_bytes);
     }

@@ -226,7 +226,7 @@ HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch
     } else if (batch <= 2 * multiprocessors) {
       plan.sweep = HmmSweep::lanes;
       plan.scratch_bytes += is_double ? sizeof(LaneExchange<double>) : sizeof(LaneExchange<float>);
-      plan.team_threads = 9;  // a warp normalises four rows of the model at a time, and there are up to 33
+      plan.team_threads = 2 + 11;  // two go through the chain; of a model of 16 states 11 normalise a tile each
       plan.league_size = static_cast<std::int64_t>(batch);
     } else {
       plan.sweep = HmmSweep::matrices;

@@ -710,5 +710,27 @@ TYPED_TEST(HmmLogLikelihoodContiguous, RefusesASmallWorkspace) {
   for (const Real value : output.values()) EXPECT_TRUE(std::isnan(value));
 }
 
+/// A constant added to a row of logits changes nothing, be it beyond the range of e^x in double, while its neighbours are
+/// not, and whether a row is taken in one step or in several.
+TYPED_TEST(HmmLogLikelihoodContiguous, RowsBeyondTheRangeOfExponentials) {
+  for (const std::size_t states : {1, 5, 16}) {
+    for (const std::size_t symbols : {3, 64, 65, 140}) {
+      Model model = random_model(states, symbols, 70 + states, 2);
+      const double constants[] = {0, 2000, -2000, 650, -720, 0, -690, 1e5};
+      for (std::size_t i = 0; i < states; ++i) {
+        for (std::size_t j = 0; j < states; ++j) model.log_trans[i * states + j] += constants[(i + 1) % 8];
+        for (std::size_t o = 0; o < symbols; ++o) model.log_emit[i * symbols + o] += constants[i % 8];
+        model.log_init[i] -= 3000;
+      }
+      model.log_emit[symbols - 1] = -inf;
+      const int last = static_cast<int>(symbols) - 1;
+      for (const std::size_t batch : {3, 300}) {
+        const std::size_t steps = 9;
+        expect_reference<TypeParam>(model, {batch, steps, uniform_integers(batch * steps, 71, -1, last)});
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace bellman

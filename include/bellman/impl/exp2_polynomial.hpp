@@ -22,6 +22,14 @@ struct Exp2Polynomial {
                                      0x1.e9ec1fcb69a7fp-32};
 };
 
+/// The same, 6e-11 of 2^r off: for what is then rounded to float.
+struct Exp2PolynomialForFloat {
+  static constexpr int degree = 7;
+  double coefficients[degree + 1] = {0x1.ffffffffa7135p-1,  0x1.62e42fef9cc69p-1, 0x1.ebfbe0aa03df0p-3,
+                                     0x1.c6b08da70cce3p-5,  0x1.3b29d8bb0b97ep-7, 0x1.5d877598350dep-10,
+                                     0x1.446c79efd4834p-13, 0x1.00c0e4e15189cp-16};
+};
+
 }  // namespace bellman::impl
 
 #endif

@@ -13,6 +13,7 @@
 #include <bellman/impl/unroll.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace bellman::impl {
 
@@ -60,21 +61,19 @@ struct SmallWeights {
 template <class Score>
 struct SmallModel {
   static constexpr std::size_t rows = 1 + 2 * small_states;
+  static constexpr int words = 2 * small_states + 2;  ///< of into, out_of and flags, which lie side by side
 
   SmallWeights<double> in_double;
   SmallWeights<float> in_float;
   double* normaliser;  ///< of each row, as HmmTables has them: init, trans, emit; describe_small_model() completes them
-  double* sum;         ///< of the e^(logit - largest) of each row
-  std::uint32_t* flags_in_double;  ///< RowFlags and SmallRowFlags of each row
-  std::uint32_t* flags_in_float;
+  double* sum;         ///< of each row: the sum of e^(logit - normaliser), before describe_small_model()
   std::uint32_t* into;    ///< bit i of entry j: trans(i,j) is not 0
   std::uint32_t* out_of;  ///< bit j of entry i: trans(i,j) is not 0
-  std::uint32_t* flags;   ///< those of all rows, in double and in float
+  std::uint32_t* flags;   ///< RowFlags and SmallRowFlags of all rows, in double and in float
 
   KOKKOS_FUNCTION static constexpr std::size_t bytes(std::size_t symbols) {
     return SmallWeights<double>::size(symbols) * sizeof(double) + 2 * rows * sizeof(double) +
-           2 * (rows + small_states + 1) * sizeof(std::uint32_t) +
-           (is_float<Score> ? SmallWeights<float>::size(symbols) * sizeof(float) : 0);
+           words * sizeof(std::uint32_t) + (is_float<Score> ? SmallWeights<float>::size(symbols) * sizeof(float) : 0);
   }
 
   KOKKOS_FUNCTION SmallModel(std::byte* memory, std::int64_t symbols)
@@ -83,9 +82,7 @@ struct SmallModel {
                               (is_float<Score> ? SmallWeights<float>::size(symbols) * sizeof(float) : 0);
     normaliser = reinterpret_cast<double*>(behind);
     sum = normaliser + rows;
-    flags_in_double = reinterpret_cast<std::uint32_t*>(sum + rows);
-    flags_in_float = flags_in_double + rows;
-    into = flags_in_float + rows;
+    into = reinterpret_cast<std::uint32_t*>(sum + rows);
     out_of = into + small_states;
     flags = out_of + small_states;
   }
@@ -104,159 +101,274 @@ struct SmallModel {
   }
 };
 
-/// The places of the weights of one row: weight k lies at first + k * stride, and that of a transition in the transposed
-/// matrix as well.
-template <class Real>
-struct SmallRow {
-  Real* first;
-  Real* transposed;  ///< for other rows the same as first
-  int stride;
-  int transposed_stride;
-  KOKKOS_FORCEINLINE_FUNCTION void store(std::int64_t k, double weight) const {
-    first[k * stride] = static_cast<Real>(weight);
-    transposed[k * transposed_stride] = static_cast<Real>(weight);
+/// The rows of a small model are taken a tile at a time: a warp takes a tile, some of its lanes a row. Each lane holds a few
+/// logits at a time, interleaved with those of its neighbours. Tiles do not depend on the size of the team, nor do sums.
+template <class ExecutionSpace, class Score>
+struct SmallRows {
+  using Warp = LaneGroup<ExecutionSpace>;
+  static constexpr int held = 4;  ///< logits a lane holds at a time
+  static constexpr int emit_lanes = Warp::size > 1 ? 16 : 1;
+  static constexpr int other_lanes = Warp::size > 1 ? small_states / held : 1;
+
+  bool is_emit;
+  int lanes;  ///< that share a row
+  int part;   ///< of this lane among them
+  int index;  ///< of the row, as in SmallModel
+  int state;
+  int length;           ///< 0: this lane has no row
+  const Score* logits;  ///< those of some row at least
+  std::int64_t stride;
+
+  KOKKOS_FORCEINLINE_FUNCTION static int emit_tiles(int states) { return tiles_of<emit_lanes>(states); }
+  KOKKOS_FORCEINLINE_FUNCTION static int tiles(int states) {
+    return emit_tiles(states) + tiles_of<other_lanes>(1 + states);
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION SmallRows(const HmmParameters<ExecutionSpace, Score>& parameters, int tile) {
+    const auto states = static_cast<int>(parameters.states());
+    const int before = emit_tiles(states);
+    is_emit = tile < before;
+    lanes = is_emit ? emit_lanes : other_lanes;
+    part = Warp::rank() & (lanes - 1);
+    const auto place = static_cast<unsigned>((is_emit ? tile : tile - before) * Warp::size + Warp::rank());
+    const auto row = static_cast<int>(is_emit ? place / emit_lanes : place / other_lanes);
+    index = is_emit ? row + 1 + states : row;
+    const bool is_row = is_emit ? row < states : row <= states;
+    state = is_emit || row == 0 ? row : row - 1;
+    length = !is_row ? 0 : static_cast<int>(is_emit ? parameters.symbols() : parameters.states());
+    if (!is_row) state = 0;
+    if (is_emit) {
+      logits = parameters.emit.data() + state * parameters.emit.stride(0);
+      stride = static_cast<std::int64_t>(parameters.emit.stride(1));
+    } else if (row == 0) {
+      logits = parameters.init.data();
+      stride = static_cast<std::int64_t>(parameters.init.stride(0));
+    } else {
+      logits = parameters.trans.data() + state * parameters.trans.stride(0);
+      stride = static_cast<std::int64_t>(parameters.trans.stride(1));
+    }
+  }
+
+  /// Steps that take a lane through its row, the same for all lanes of the tile.
+  KOKKOS_FORCEINLINE_FUNCTION int steps(const HmmParameters<ExecutionSpace, Score>& parameters) const {
+    return is_emit ? quotient<held * emit_lanes>(parameters.symbols())
+                   : quotient<held * other_lanes>(parameters.states());
+  }
+  KOKKOS_FORCEINLINE_FUNCTION bool is_trans() const { return !is_emit && index > 0; }
+
+  /// Where weight 0 of the row lies, and how far apart the others are; those of a transition lie in the transposed matrix
+  /// as well.
+  template <class Real>
+  KOKKOS_FORCEINLINE_FUNCTION Real* first(const SmallWeights<Real>& weights) const {
+    return is_emit ? weights.emit + state : index == 0 ? weights.init : weights.trans + state * small_states;
+  }
+  template <class Real>
+  KOKKOS_FORCEINLINE_FUNCTION int pitch() const {
+    return is_emit ? SmallWeights<Real>::emit_pitch : 1;
+  }
+
+  /// Stores the weights that a lane holds, from weight \p from on.
+  template <class Real>
+  KOKKOS_FORCEINLINE_FUNCTION void store(const SmallWeights<Real>& weights, int from,
+                                         const double (&values)[held]) const {
+    Real* const place = first(weights) + from * pitch<Real>();
+    Real* const transposed = weights.transposed + from * small_states + state;
+    BELLMAN_UNROLL
+    for (int u = 0; u < held; ++u) {
+      if (from + u * lanes >= length) continue;
+      place[u * lanes * pitch<Real>()] = static_cast<Real>(values[u]);
+      if (is_trans()) transposed[u * lanes * small_states] = static_cast<Real>(values[u]);
+    }
+  }
+
+  /// Copies the weights that a lane has stored into the places of the copies of their states (small_states).
+  template <class Real>
+  KOKKOS_FORCEINLINE_FUNCTION void store_copies(const SmallWeights<Real>& weights, int states) const {
+    BELLMAN_ROLLED
+    for (int k = part; k < length; k += lanes) {
+      Real* const place = first(weights) + k * pitch<Real>();
+      BELLMAN_ROLLED
+      for (int copy = states; (is_emit ? state : k) + copy < small_states; copy += states) place[copy] = *place;
+      if (!is_trans()) continue;
+      BELLMAN_ROLLED
+      for (int copy = state + states; copy < small_states; copy += states) {
+        weights.transposed[k * small_states + copy] = *place;
+      }
+    }
+  }
+
+ private:
+  /// Rounded up.
+  template <unsigned divisor>
+  KOKKOS_FORCEINLINE_FUNCTION static int quotient(std::int64_t number) {
+    return static_cast<int>((static_cast<unsigned>(number) + divisor - 1) / divisor);
+  }
+  template <int lanes_of_row>
+  KOKKOS_FORCEINLINE_FUNCTION static int tiles_of(int rows) {
+    return quotient<Warp::size / lanes_of_row>(rows);
   }
 };
-
-template <class Real>
-KOKKOS_FORCEINLINE_FUNCTION SmallRow<Real> small_row(const SmallWeights<Real>& weights, bool is_init, bool is_trans,
-                                                     int state) {
-  constexpr int pitch = SmallWeights<Real>::emit_pitch;
-  if (is_init) return {weights.init, weights.init, 1, 1};
-  if (is_trans) return {weights.trans + state * small_states, weights.transposed + state, 1, small_states};
-  return {weights.emit + state, weights.emit + state, pitch, pitch};
-}
 
 /// Fills the places that no row of the model fills: rows of copies with zeros, that of a missing symbol with ones, and where
 /// there are no states all the rest with zeros.
 template <class Real>
-KOKKOS_FORCEINLINE_FUNCTION void fill_small_padding(const SmallWeights<Real>& weights, int states, std::int64_t symbols,
+KOKKOS_FORCEINLINE_FUNCTION void fill_small_padding(const SmallWeights<Real>& weights, int states, int symbols,
                                                     int member, int members) {
   constexpr int pitch = SmallWeights<Real>::emit_pitch;
+  BELLMAN_ROLLED
+  for (int k = member; k < small_states; k += members) weights.emit[symbols * pitch + k] = 1;
+  if (states == small_states) return;
+  BELLMAN_ROLLED
   for (int k = states * small_states + member; k < small_states * small_states; k += members) {
     weights.trans[k] = weights.transposed[k] = 0;
   }
-  for (int k = member; k < small_states; k += members) weights.emit[symbols * pitch + k] = 1;
   if (states > 0) return;
+  BELLMAN_ROLLED
   for (int k = member; k < small_states; k += members) weights.init[k] = 0;
-  for (std::int64_t k = member; k < symbols * pitch; k += members) weights.emit[k] = 0;
+  BELLMAN_ROLLED
+  for (int k = member; k < symbols * pitch; k += members) weights.emit[k] = 0;
 }
 
-/// Copies the states into the places behind them (small_states). The rows of the model have to be complete.
-template <class Real>
-KOKKOS_FORCEINLINE_FUNCTION void fill_small_copies(const SmallWeights<Real>& weights, int states, std::int64_t symbols,
-                                                   int member, int members) {
-  constexpr int pitch = SmallWeights<Real>::emit_pitch;
-  const int copies = small_states - states;
-  if (states == 0) return;
-  for (std::int64_t k = member; k < (1 + 2 * states + symbols) * copies; k += members) {
-    const std::int64_t row = k / copies;
-    Real* const first = row == 0            ? weights.init
-                        : row <= states     ? weights.trans + (row - 1) * small_states
-                        : row <= 2 * states ? weights.transposed + (row - 1 - states) * small_states
-                                            : weights.emit + (row - 1 - 2 * states) * pitch;
-    const auto copy = static_cast<int>(states + k % copies);
-    first[copy] = first[copy % states];
-  }
-}
-
-/// Normalises the model with all members of a team, \p member of \p members; on devices the members are the lanes of full
-/// warps. Every sum has a fixed order, whatever the size of the team. sync() is a barrier of the team; the caller has to put
-/// another one behind. What describe_small_model() adds is still missing.
-template <class ExecutionSpace, class Score, class Sync>
-KOKKOS_FORCEINLINE_FUNCTION void fill_small_model(const HmmParameters<ExecutionSpace, Score>& parameters,
-                                                  const SmallModel<Score>& model, int member, int members,
-                                                  const Sync& sync) {
-  using Parts = LaneGroup<ExecutionSpace, 8>;  // they share a row, interleaved
-  constexpr int loads = 8;                     // logits on their way at a time
-  constexpr int unroll = 4;                    // powers that overlap
-  constexpr int not_a_number = 0x1000;         // above all exponents
+/// The weights of a model by warp \p warp of \p warps, in each of the given types at once. They are e^logit over the sum of
+/// all of the row. Where that is beyond the range of double, e^(logit - largest) takes the place of e^logit.
+template <class ExecutionSpace, class Score, class... Reals>
+KOKKOS_FORCEINLINE_FUNCTION void fill_small_weights(const HmmParameters<ExecutionSpace, Score>& parameters,
+                                                    const SmallModel<Score>& model, int warp, int warps,
+                                                    const SmallWeights<Reals>&... weights) {
+  using Rows = SmallRows<ExecutionSpace, Score>;
+  using Warp = LaneGroup<ExecutionSpace>;
+  using Precision = std::conditional_t<(is_float<Reals> && ...), float, double>;
+  constexpr int held = Rows::held;
   const auto states = static_cast<int>(parameters.states());
   const auto symbols = static_cast<int>(parameters.symbols());
-  const int rows = 1 + 2 * states;
-  const int groups = members / Parts::size;
-  const int part = Parts::rank();
+  const int tiles = Rows::tiles(states);
 
-  for (int base = 0; base < rows; base += groups) {  // all lanes of a warp stay together
-    const int row = base + member / Parts::size;
-    const bool is_row = row < rows;
-    const bool is_init = row == 0;
-    const bool is_trans = row > 0 && row <= states;
-    const int state = !is_row || is_init ? 0 : is_trans ? row - 1 : row - 1 - states;
-    const int length = !is_row ? 0 : is_init || is_trans ? states : symbols;
-    const Score* const logits = is_init    ? parameters.init.data()
-                                : is_trans ? parameters.trans.data() + state * parameters.trans.stride(0)
-                                           : parameters.emit.data() + state * parameters.emit.stride(0);
-    const auto stride = static_cast<std::int64_t>(is_init    ? parameters.init.stride(0)
-                                                  : is_trans ? parameters.trans.stride(1)
-                                                             : parameters.emit.stride(1));
-    const auto logit = [&](int k) { return k < length ? logits[k * stride] : -infinity<Score>(); };
-
-    Score high = -infinity<Score>();
-    for (int from = part; from < length; from += loads * Parts::size) {
-      Score values[loads];
-      BELLMAN_UNROLL
-      for (int u = 0; u < loads; ++u) values[u] = logit(from + u * Parts::size);
-      BELLMAN_UNROLL
-      for (int u = 0; u < loads; ++u) high = values[u] > high ? values[u] : high;
-    }
-    high = Parts::reduce(high, [](Score a, Score b) { return b > a ? b : a; });
-
-    // The row keeps its powers in the places of its weights in double, until their sum is known.
-    const SmallRow<double> in_double = small_row(model.in_double, is_init, is_trans, state);
-    const double shift = parameters.normalised || high == -infinity<Score>() ? 0 : static_cast<double>(high);
+  BELLMAN_ROLLED
+  for (int tile = warp; tile < tiles; tile += warps) {
+    const Rows row(parameters, tile);
+    const int last = row.steps(parameters) - 1;
+    double powers[held] = {};
     double sum = 0;
-    int lowest = not_a_number;  // the lowest and the highest exponent of the weights that are not 0, as stored
-    int highest = 0;
-    bool has_zero = false;
-    for (int from = part; from < length; from += unroll * Parts::size) {
-      Score values[unroll];
-      double powers[unroll];
-      BELLMAN_UNROLL
-      for (int u = 0; u < unroll; ++u) values[u] = logit(from + u * Parts::size);
-      BELLMAN_UNROLL
-      for (int u = 0; u < unroll; ++u) powers[u] = fast_exp(static_cast<double>(values[u]) - shift);
-      BELLMAN_UNROLL
-      for (int u = 0; u < unroll; ++u) {
-        const int k = from + u * Parts::size;
-        if (k < length) in_double.first[k * in_double.stride] = powers[u];
-        sum += powers[u];
-        if (!(values[u] < infinity<Score>())) highest = not_a_number;
-        const bool is_zero = values[u] == -infinity<Score>();
-        if (powers[u] == 0 && !is_zero) lowest = 0;
-        has_zero = has_zero || (is_zero && k < length);
-      }
-    }
-    sum = Parts::reduce(sum, [](double a, double b) { return a + b; });
-
-    const bool is_divided = !parameters.normalised && sum > 0;
-    const double factor = is_divided ? 1 / sum : 1;
-    for (int from = part; from < length; from += unroll * Parts::size) {
-      double weights[unroll];
-      BELLMAN_UNROLL
-      for (int u = 0; u < unroll; ++u) {
-        const int k = from + u * Parts::size;
-        weights[u] = k < length ? in_double.first[k * in_double.stride] * factor : 0;
-      }
-      BELLMAN_UNROLL
-      for (int u = 0; u < unroll; ++u) {
-        const int k = from + u * Parts::size;
-        const auto exponent = static_cast<int>(Kokkos::bit_cast<std::uint64_t>(weights[u]) >> 52);
-        lowest = weights[u] != 0 && exponent < lowest ? exponent : lowest;
-        highest = exponent > highest ? exponent : highest;
-        if (k < length) {
-          in_double.store(k, weights[u]);
-          if constexpr (is_float<Score>) small_row(model.in_float, is_init, is_trans, state).store(k, weights[u]);
+    double shift = 0;
+    double factor = 1;
+    bool is_shifted = parameters.normalised;
+    // Once through the row for the sum, and back for the weights. Powers wait in the places of the weights in double, but
+    // for those of the last step, which are all of them where the row is short.
+    BELLMAN_ROLLED
+    for (int step = 0; step <= 2 * last; ++step) {
+      const int from = (step <= last ? step : 2 * last - step) * held * row.lanes + row.part;
+      double* const place = row.first(model.in_double) + from * row.template pitch<double>();
+      const int apart = row.lanes * row.template pitch<double>();
+      if (step > last) {
+        BELLMAN_UNROLL
+        for (int u = 0; u < held; ++u) powers[u] = from + u * row.lanes < row.length ? place[u * apart] : 0;
+      } else {
+        Score logits[held];
+        const Score* next = from < row.length ? row.logits + from * row.stride : row.logits;
+        BELLMAN_UNROLL
+        for (int u = 0; u < held; ++u) {
+          logits[u] = *next;
+          if (from + (u + 1) * row.lanes < row.length) next += row.lanes * row.stride;
         }
+        Warp::sync();  // all are on their way before the first is waited for
+        double x[held];
+        BELLMAN_UNROLL
+        for (int u = 0; u < held; ++u) x[u] = static_cast<double>(logits[u]) - shift;
+        exp_or_nan<Precision>(x, is_shifted, powers);
+        BELLMAN_UNROLL
+        for (int u = 0; u < held; ++u) powers[u] = from + u * row.lanes < row.length ? powers[u] : 0;
+        if (step < last) {
+          BELLMAN_UNROLL
+          for (int u = 0; u < held; ++u) {
+            if (from + u * row.lanes < row.length) place[u * apart] = powers[u];
+          }
+        }
+        sum += (powers[0] + powers[1]) + (powers[2] + powers[3]);
+      }
+      if (step < last) continue;
+      if (step == last) {
+        BELLMAN_ROLLED
+        for (int bit = 1; bit < row.lanes; bit *= 2) sum += Warp::from_partner(sum, bit);
+        if (!is_shifted && Warp::ballot(!(sum < infinity<double>())) != 0) {
+          // A row of the tile is beyond the range: again, relative to its largest logit.
+          double high = -infinity<double>();
+          BELLMAN_ROLLED
+          for (int k = row.part; k < row.length; k += row.lanes) {
+            const auto logit = static_cast<double>(row.logits[k * row.stride]);
+            high = logit > high ? logit : high;
+          }
+          BELLMAN_ROLLED
+          for (int bit = 1; bit < row.lanes; bit *= 2) {
+            const double other = Warp::from_partner(high, bit);
+            high = other > high ? other : high;
+          }
+          if (!(sum < infinity<double>()) && high > -infinity<double>()) shift = high;
+          is_shifted = true;
+          sum = 0;
+          step = -1;
+          continue;
+        }
+        factor = parameters.normalised || sum == 0 ? 1 : 1 / sum;
+      }
+      double values[held];
+      BELLMAN_UNROLL
+      for (int u = 0; u < held; ++u) values[u] = powers[u] * factor;
+      (row.store(weights, from, values), ...);
+    }
+    if (states < small_states) (row.store_copies(weights, states), ...);
+    if (row.part == 0 && row.length > 0) {
+      model.normaliser[row.index] = shift;
+      model.sum[row.index] = sum;
+    }
+  }
+  const int member = (warps - 1 - warp) * Warp::size + Warp::rank();  // the last warps have the fewest tiles
+  (fill_small_padding(weights, states, symbols, member, warps * Warp::size), ...);
+}
+
+/// Makes ready for describe_small_model(); a barrier has to lie between.
+template <class Score>
+KOKKOS_FORCEINLINE_FUNCTION void clear_small_description(const SmallModel<Score>& model, int member, int members) {
+  BELLMAN_ROLLED
+  for (int k = member; k < SmallModel<Score>::words; k += members) model.into[k] = 0;
+}
+
+/// What else is known of a model, by warp \p warp of \p warps, which has to have filled its weights in double: masks, flags,
+/// normalisers.
+template <class ExecutionSpace, class Score>
+KOKKOS_FORCEINLINE_FUNCTION void describe_small_model(const HmmParameters<ExecutionSpace, Score>& parameters,
+                                                      const SmallModel<Score>& model, int warp, int warps) {
+  using Rows = SmallRows<ExecutionSpace, Score>;
+  using Warp = LaneGroup<ExecutionSpace>;
+  constexpr int bias = 1023;
+  constexpr int in_float = 8;  // the flags in float are shifted by as much
+  const auto states = static_cast<int>(parameters.states());
+  const int tiles = Rows::tiles(states);
+  std::uint32_t flags = row_is_fine;
+  BELLMAN_ROLLED
+  for (int tile = warp; tile < tiles; tile += warps) {
+    const Rows row(parameters, tile);
+    int lowest = bias;  // the lowest and the highest exponent of the weights that are not 0
+    int highest = 0;
+    std::uint32_t out_of = 0;
+    BELLMAN_ROLLED
+    for (int k = row.part; k < row.length; k += row.lanes) {
+      const Score logit = row.logits[k * row.stride];
+      const double weight = row.first(model.in_double)[k * row.template pitch<double>()];
+      const auto exponent = static_cast<int>(Kokkos::bit_cast<std::uint64_t>(weight) >> 52);
+      highest = exponent > highest ? exponent : highest;
+      if (logit == -infinity<Score>()) {
+        flags |= row_has_zero | row_has_zero << in_float;
+        continue;
+      }
+      lowest = exponent < lowest ? exponent : lowest;
+      if (!(logit < infinity<Score>())) flags |= row_has_nan | row_has_nan << in_float;
+      if (weight == 0 || !row.is_trans()) continue;
+      out_of |= std::uint32_t{1} << k;
+      BELLMAN_ROLLED
+      for (int copy = k; copy < small_states; copy += states) {
+        Warp::set_bits(model.into[copy], std::uint32_t{1} << row.state);
       }
     }
-
-    constexpr int bias = 1023;
-    constexpr int in_float = 8;  // the flags in float are shifted by as much
-    std::uint32_t flags = row_is_fine;
-    if (has_zero) flags |= row_has_zero | row_has_zero << in_float;
-    if (highest == not_a_number) flags |= row_has_nan | row_has_nan << in_float;
-    if (parameters.normalised && sum > 1 + 0x1p-10) flags |= row_is_dense | row_is_dense << in_float;
     if (lowest < bias + Linear<double>::lowest_exponent || highest >= bias + Linear<double>::highest_exponent) {
       flags |= row_is_out_of_range;
     }
@@ -265,43 +377,21 @@ KOKKOS_FORCEINLINE_FUNCTION void fill_small_model(const HmmParameters<ExecutionS
     }
     if (lowest < bias + lowest_even_exponent<double>) flags |= row_is_steep;
     if (lowest < bias + lowest_even_exponent<float>) flags |= row_is_steep << in_float;
-    flags = Parts::reduce(flags, [](std::uint32_t a, std::uint32_t b) { return a | b; });
-    if (is_row && part == 0) {
-      model.normaliser[row] = is_divided ? static_cast<double>(high) : 0;
-      model.sum[row] = is_divided ? sum : 1;
-      model.flags_in_double[row] = flags & ((1u << in_float) - 1);
-      model.flags_in_float[row] = flags >> in_float;
+    BELLMAN_ROLLED
+    for (int bit = 1; bit < row.lanes; bit *= 2) out_of |= Warp::from_partner(out_of, bit);
+    if (row.part == 0 && row.length > 0) {
+      BELLMAN_ROLLED
+      for (int copy = row.state; row.is_trans() && copy < small_states; copy += states) model.out_of[copy] = out_of;
+      const double sum = model.sum[row.index];
+      if (parameters.normalised && sum > 1 + 0x1p-10) flags |= row_is_dense | row_is_dense << in_float;
+      const bool is_divided = !parameters.normalised && sum > 0;
+      model.normaliser[row.index] = is_divided ? model.normaliser[row.index] + Kokkos::log(sum) : 0;
     }
   }
-  fill_small_padding(model.in_double, states, symbols, member, members);
-  if constexpr (is_float<Score>) fill_small_padding(model.in_float, states, symbols, member, members);
-  if (states == small_states) return;
-  sync();  // the rows of the model are complete
-  fill_small_copies(model.in_double, states, symbols, member, members);
-  if constexpr (is_float<Score>) fill_small_copies(model.in_float, states, symbols, member, members);
-}
-
-/// Adds the normalisers, the masks and the flags of the whole model, which the weights do not need. Barriers before and
-/// behind are the caller's.
-template <class Score>
-KOKKOS_FORCEINLINE_FUNCTION void describe_small_model(const SmallModel<Score>& model, std::int64_t states, int member,
-                                                      int members) {
-  const int rows = 1 + 2 * static_cast<int>(states);
-  for (int type = member; type < 2; type += members) {
-    const std::uint32_t* const of_rows = type == 0 ? model.flags_in_double : model.flags_in_float;
-    std::uint32_t flags = row_is_fine;
-    for (int row = 0; row < rows; ++row) flags |= of_rows[row];
-    model.flags[type] = flags;
-  }
-  for (int k = member; k < 2 * small_states; k += members) {
-    const double* const matrix = k < small_states ? model.in_double.trans : model.in_double.transposed;
-    std::uint32_t mask = 0;
-    for (int i = 0; i < small_states; ++i) {
-      mask |= matrix[i * small_states + k % small_states] != 0 ? std::uint32_t{1} << i : 0u;
-    }
-    model.into[k] = mask;  // out_of lies behind into
-  }
-  for (int row = member; row < rows; row += members) model.normaliser[row] += Kokkos::log(model.sum[row]);
+  flags = Warp::reduce(flags, [](std::uint32_t a, std::uint32_t b) { return a | b; });
+  if (Warp::rank() != 0) return;
+  Warp::set_bits(model.flags[0], flags & ((1u << in_float) - 1));
+  Warp::set_bits(model.flags[1], flags >> in_float);
 }
 
 }  // namespace bellman::impl

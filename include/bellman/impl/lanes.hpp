@@ -12,6 +12,7 @@
 #include <bellman/impl/unroll.hpp>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 /// For what runs rarely: its registers are not those of its caller.
 #if defined(KOKKOS_COMPILER_NVCC) || defined(__CUDACC__)
@@ -61,6 +62,9 @@ struct LaneGroup {
 
   /// Bit k: whether lane k of the whole thread says so.
   KOKKOS_FUNCTION static std::uint32_t ballot(bool yes) { return yes; }
+
+  /// Sets bits of a word in team scratch that other threads may set bits of as well.
+  KOKKOS_FUNCTION static void set_bits(std::uint32_t& word, std::uint32_t bits) { word |= bits; }
 
   /// Copies 16 bytes, both ends aligned to 16, into team scratch, or writes zeros there and reads nothing; they may arrive
   /// as late as wait_copies() returns.
@@ -128,6 +132,11 @@ struct LaneGroup<Kokkos::Cuda, lanes> {
     KOKKOS_IF_ON_HOST((return yes;))
   }
 
+  KOKKOS_FUNCTION static void set_bits(std::uint32_t& word, std::uint32_t bits) {
+    KOKKOS_IF_ON_DEVICE((atomicOr(&word, bits);))
+    KOKKOS_IF_ON_HOST((word |= bits;))
+  }
+
   KOKKOS_FUNCTION static void copy_16_bytes_or_zeros([[maybe_unused]] void* to, [[maybe_unused]] const void* from,
                                                      [[maybe_unused]] bool exists) {
     KOKKOS_IF_ON_DEVICE((asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
@@ -155,14 +164,14 @@ KOKKOS_FUNCTION inline float fast_exp2(float x) {
   KOKKOS_IF_ON_HOST((return Kokkos::exp2(x);))
 }
 
-/// 2^(n + r) of several numbers, each with a relative error of at most 2^-51, step by step for all of them, so that they
-/// overlap: for integers n, given as n + 0x1.8p52, and |r| <= 1/2. The exponent is written as bits: n has to be that of a
+/// 2^(n + r) of several numbers, with a relative error of at most 2^-51 or that of another polynomial, step by step for all
+/// of them, so that they overlap: for integers n, given as n + 0x1.8p52, and |r| <= 1/2. The exponent is written as bits: n has to be that of a
 /// normal number.
-template <int count>
+template <class Polynomial = Exp2Polynomial, int count>
 KOKKOS_FUNCTION void powers_in_two_parts(const double (&shifted_n)[count], const double (&r)[count],
                                          double (&power)[count]) {
-  constexpr Exp2Polynomial polynomial;
-  constexpr int degree = Exp2Polynomial::degree;
+  constexpr Polynomial polynomial;
+  constexpr int degree = Polynomial::degree;
   const auto& c = polynomial.coefficients;
   BELLMAN_UNROLL
   for (int n = 0; n < count; ++n) power[n] = Kokkos::fma(c[degree], r[n], c[degree - 1]);
@@ -208,17 +217,47 @@ KOKKOS_FUNCTION inline double branch_free_exp2(double x) {
   return out[0];
 }
 
-/// e^x, likewise: zero from 2^-1022 down, NaN from 2^1022 on. log2(e) in two parts keeps the error from growing with |x|.
-KOKKOS_FUNCTION inline double branch_free_exp(double x) {
+/// Numbers of which e^x is a normal double: those of smaller magnitude.
+inline constexpr double exp_range = 700;
+
+/// e^x of several numbers within exp_range, step by step for all of them, so that they overlap. The relative error is at
+/// most 2^-51, or 2^-33 where Precision is float: then there is a third less to do. log2(e) in two parts keeps the error
+/// from growing with |x|.
+template <class Precision, int count>
+KOKKOS_FORCEINLINE_FUNCTION void exp_within_range(const double (&x)[count], double (&power)[count]) {
   constexpr double to_integer = 0x1.8p52;
   constexpr double log2_e_high = 0x1.71547652b82fep0;
   constexpr double log2_e_low = 0x1.777d0ffda0d24p-56;
-  const double rough = x * log2_e_high;
-  const double shifted[] = {rough + to_integer};
-  const double r[] = {Kokkos::fma(x, log2_e_low, Kokkos::fma(x, log2_e_high, to_integer - shifted[0]))};
-  double power[1];
-  powers_in_two_parts(shifted, r, power);
-  return power_within_range(rough, power[0]);
+  double shifted[count], r[count];
+  BELLMAN_UNROLL
+  for (int n = 0; n < count; ++n) shifted[n] = Kokkos::fma(x[n], log2_e_high, to_integer);
+  BELLMAN_UNROLL
+  for (int n = 0; n < count; ++n) r[n] = Kokkos::fma(x[n], log2_e_high, to_integer - shifted[n]);
+  if constexpr (std::is_same_v<Precision, float>) {
+    powers_in_two_parts<Exp2PolynomialForFloat>(shifted, r, power);
+  } else {
+    BELLMAN_UNROLL
+    for (int n = 0; n < count; ++n) r[n] = Kokkos::fma(x[n], log2_e_low, r[n]);
+    powers_in_two_parts<Exp2Polynomial>(shifted, r, power);
+  }
+}
+
+/// e^x of any numbers. From -exp_range down it is 0 if that is small enough to be nothing, and else NaN, but for -infinity;
+/// from exp_range on it may be NaN.
+template <class Precision, int count>
+KOKKOS_FUNCTION void exp_or_nan(const double (&x)[count], bool small_is_nothing, double (&power)[count]) {
+  KOKKOS_IF_ON_DEVICE((exp_within_range<Precision>(x, power);))
+  KOKKOS_IF_ON_HOST((for (int n = 0; n < count; ++n) power[n] = Kokkos::exp(x[n]);))
+  constexpr std::uint32_t range = 0x4085e000u;         // upper half of exp_range
+  constexpr std::uint32_t highest_zero = 0xfff00000u;  // of -infinity
+  const std::uint32_t lowest_zero = small_is_nothing ? 0x80000000u : highest_zero;
+  BELLMAN_UNROLL
+  for (int n = 0; n < count; ++n) {
+    const auto upper = static_cast<std::uint32_t>(Kokkos::bit_cast<std::uint64_t>(x[n]) >> 32);
+    const bool is_zero = upper - lowest_zero <= highest_zero - lowest_zero;
+    const double beyond = Kokkos::bit_cast<double>(is_zero ? std::uint64_t{0} : std::uint64_t{0x7ff80000u} << 32);
+    power[n] = (upper & 0x7fffffffu) < range ? power[n] : beyond;
+  }
 }
 
 /// On hosts, where a fused operation may be a call, the library's function is the quicker one.
@@ -236,10 +275,6 @@ template <int count>
 KOKKOS_FUNCTION void fast_exp2(const float (&x)[count], float (&result)[count]) {
   BELLMAN_UNROLL
   for (int n = 0; n < count; ++n) result[n] = fast_exp2(x[n]);
-}
-KOKKOS_FUNCTION inline double fast_exp(double x) {
-  KOKKOS_IF_ON_DEVICE((return branch_free_exp(x);))
-  KOKKOS_IF_ON_HOST((return Kokkos::exp(x);))
 }
 
 }  // namespace bellman::impl

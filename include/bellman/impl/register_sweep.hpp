@@ -9,8 +9,8 @@
 ///     alpha_t(j) = (sum_i alpha_(t-1)(i) trans(i,j)) b_t(j)   forward from alpha_0 = init b_0
 ///     v_t(i)     = (sum_j trans(i,j) v_(t+1)(j)) b_t(i)       backward from v_(T-1) = b_(T-1)
 ///
-/// Both are the same chain: a start, a matrix, and the symbols in the order of the steps. Here one thread runs it, and looks
-/// at each sum; matrix_sweep.hpp has the forms for GPUs, which take this one where theirs does not certify.
+/// Both are the same chain: a start, a matrix, and the symbols in the order of the steps. Here a warp runs both, a state per
+/// lane, and looks at each sum; matrix_sweep.hpp has faster forms, which take this one where theirs do not certify.
 
 #include <Kokkos_Core.hpp>
 #include <bellman/impl/algebra.hpp>
@@ -20,47 +20,6 @@
 #include <cstdint>
 
 namespace bellman::impl {
-
-/// A direction of the chain.
-template <class Real>
-struct ChainWeights {
-  const Real* start;          ///< small_states, or null: all 1
-  const Real* matrix;         ///< (from, to) in the direction of the chain
-  const Real* emit;           ///< (symbol, state), SmallWeights::emit_pitch apart
-  const std::uint32_t* into;  ///< bit i of entry j: matrix(i,j) is not 0
-};
-
-template <class Real, class Score>
-KOKKOS_FORCEINLINE_FUNCTION ChainWeights<Real> forward_chain(const SmallModel<Score>& model) {
-  const auto& weights = model.template weights<Real>();
-  return {weights.init, weights.trans, weights.emit, model.into};
-}
-template <class Real, class Score>
-KOKKOS_FORCEINLINE_FUNCTION ChainWeights<Real> backward_chain(const SmallModel<Score>& model) {
-  const auto& weights = model.template weights<Real>();
-  return {nullptr, weights.transposed, weights.emit, model.out_of};
-}
-
-template <class Real>
-KOKKOS_FORCEINLINE_FUNCTION std::uint32_t alive_states(const Real (&vector)[small_states]) {
-  std::uint32_t alive = 0;
-  BELLMAN_UNROLL
-  for (int j = 0; j < small_states; ++j) alive |= vector[j] != 0 ? std::uint32_t{1} << j : 0u;
-  return alive;
-}
-
-/// The sum of a vector, even and odd entries apart and joined at the end.
-template <class Real>
-KOKKOS_FORCEINLINE_FUNCTION Real sum_of(const Real (&vector)[small_states]) {
-  Real even = 0;
-  Real odd = 0;
-  BELLMAN_UNROLL
-  for (int i = 0; i < small_states; i += 2) {
-    even += vector[i];
-    odd += vector[i + 1];
-  }
-  return even + odd;
-}
 
 /// The arithmetic of one state in one step, the same in every form of the sweep.
 template <class Real>
@@ -105,14 +64,6 @@ struct ChainArithmetic {
   }
 };
 
-/// A vector of the chain held by one thread.
-template <class Real>
-struct ChainVector {
-  Real value[small_states];
-  std::int64_t exponent;
-  bool kept;
-};
-
 /// 16 bytes of a row, read at once.
 template <class Real>
 struct alignas(16) RowChunk {
@@ -120,115 +71,90 @@ struct alignas(16) RowChunk {
   Real value[size];
 };
 
-/// sums(j) = sum_i vector(i) matrix(i,j), even and odd i apart and joined at the end.
-template <class Real>
-KOKKOS_FORCEINLINE_FUNCTION void multiply(const Real (&vector)[small_states], const Real* matrix,
-                                          Real (&sums)[small_states]) {
-  Real odd[small_states];
-  BELLMAN_UNROLL
-  for (int i = 0; i < small_states; ++i) {
-    if (i % 4 == 0) forget_memory();  // four rows at a time are enough to hide the latency
-    BELLMAN_UNROLL
-    for (int chunk = 0; chunk < small_states; chunk += RowChunk<Real>::size) {
-      const auto weights = *reinterpret_cast<const RowChunk<Real>*>(matrix + i * small_states + chunk);
-      BELLMAN_UNROLL
-      for (int k = 0; k < RowChunk<Real>::size; ++k) {
-        const int j = chunk + k;
-        Real& sum = i % 2 == 0 ? sums[j] : odd[j];
-        sum = i < 2 ? vector[i] * weights.value[k] : Kokkos::fma(vector[i], weights.value[k], sum);
-      }
-    }
-  }
-  BELLMAN_UNROLL
-  for (int j = 0; j < small_states; ++j) sums[j] += odd[j];
-}
+/// The vector of a direction of the chain, an entry per lane.
+template <class Warp, class Real>
+struct LaneVector {
+  int first;  ///< the lane of entry 0
+  Real value;
 
-/// The chain in one thread.
-/// \param symbol_at  symbol_at(k): the row of emit for step k, 0 <= k < steps; steps >= 1
-template <class Real, class SymbolAt>
-KOKKOS_FORCEINLINE_FUNCTION ChainVector<Real> chain_in_registers(const ChainWeights<Real>& weights,
-                                                                 const SymbolAt& symbol_at, std::int64_t steps) {
-  using Arithmetic = ChainArithmetic<Real>;
-  ChainVector<Real> now;
-  now.exponent = 0;
-  now.kept = true;
-  std::int64_t row = symbol_at(0);
-  BELLMAN_UNROLL
-  for (int j = 0; j < small_states; ++j) {
-    const Real start = weights.start == nullptr ? Real(1) : weights.start[j];
-    const Real emission = weights.emit[row * SmallWeights<Real>::emit_pitch + j];
-    now.value[j] = start * emission;
-    now.kept = now.kept && (start == 0 || emission == 0 || now.value[j] >= Arithmetic::lowest_value());
+  KOKKOS_FORCEINLINE_FUNCTION Real at(int i) const { return Warp::from_lane(value, first + i); }
+  /// Bit i: entry i is not 0.
+  KOKKOS_FORCEINLINE_FUNCTION std::uint32_t alive() const {
+    return Warp::ballot(value != 0) >> first & ((1u << small_states) - 1);
   }
-  if (steps > 1) row = symbol_at(1);
-  for (std::int64_t k = 1; k < steps; ++k) {
-    forget_memory();
-    const Real* const emit = weights.emit + row * SmallWeights<Real>::emit_pitch;
-    if (k + 1 < steps) row = symbol_at(k + 1);  // early: it comes from far away
-    Real scale = 1;
-    if (k % Arithmetic::rescale_period == 0) {
-      const int shift = Arithmetic::shift_of(sum_of(now.value));
-      scale = power_of_two<Real>(-shift);
-      now.exponent += shift;
-    }
-    Real sums[small_states];
-    multiply(now.value, weights.matrix, sums);
-    Real next[small_states];
-    Real lowest = infinity<Real>();
-    BELLMAN_UNROLL
-    for (int chunk = 0; chunk < small_states; chunk += RowChunk<Real>::size) {
-      const auto emission = *reinterpret_cast<const RowChunk<Real>*>(emit + chunk);
+  /// The sum of the vector, and its product with a column of the matrix: even and odd entries apart and joined at the end.
+  KOKKOS_FORCEINLINE_FUNCTION Real multiply(const Real* column, Real& total) const {
+    Real sum[2] = {0, 0};
+    Real of_all[2] = {0, 0};
+    for (int i = 0; i < small_states; i += 2) {
       BELLMAN_UNROLL
-      for (int c = 0; c < RowChunk<Real>::size; ++c) {
-        const int j = chunk + c;
-        next[j] = sums[j] * scale * emission.value[c];
-        lowest = sums[j] < lowest ? sums[j] : lowest;
-        lowest = next[j] < lowest ? next[j] : lowest;
+      for (int odd = 0; odd < 2; ++odd) {
+        const Real entry = at(i + odd);
+        of_all[odd] += entry;
+        sum[odd] = Kokkos::fma(entry, column[(i + odd) * small_states], sum[odd]);
       }
     }
-    if (lowest < Arithmetic::lowest_sum()) {
-      const std::uint32_t alive = alive_states(now.value);
-      BELLMAN_UNROLL
-      for (int j = 0; j < small_states; ++j) {
-        now.kept = now.kept && Arithmetic::is_kept(sums[j], emit[j], next[j], alive, weights.into[j]);
-      }
-    }
-    BELLMAN_UNROLL
-    for (int j = 0; j < small_states; ++j) now.value[j] = next[j];
+    total = of_all[0] + of_all[1];
+    return sum[0] + sum[1];
   }
-  return now;
-}
+};
 
-/// Log-likelihood of one sequence in one thread.
-/// \param symbol_at  symbol_at(t), 0 <= t < length; length >= 1
-template <class Real, class Score, class SymbolAt>
-KOKKOS_FORCEINLINE_FUNCTION Judgement sweep_in_registers(const SmallModel<Score>& model, int states,
-                                                         const SymbolAt& symbol_at, std::int64_t length,
-                                                         double tolerance) {
+/// Log-likelihood of one sequence, the same for all lanes of a warp: one half goes forward, the other backward.
+/// \param row_at  row_at(t): the row of emit for step t, 0 <= t < length; length >= 1
+template <class Warp, class Real, class Score, class RowAt>
+KOKKOS_FORCEINLINE_FUNCTION Judgement sweep_with_care(const SmallModel<Score>& model, int states, const RowAt& row_at,
+                                                      std::int64_t length, double tolerance) {
   using Arithmetic = ChainArithmetic<Real>;
+  static_assert(Warp::size == 2 * small_states);
+  const auto& weights = model.template weights<Real>();
+  const int state = Warp::rank() % small_states;
+  const bool goes_back = Warp::rank() >= small_states;
+  const Real* const column = (goes_back ? weights.transposed : weights.trans) + state;
+  const Real* const emit = weights.emit + state;
+  const std::uint32_t into = goes_back ? model.out_of[state] : model.into[state];
   const std::int64_t forward_steps = (length + 1) / 2;
-  const auto forward = chain_in_registers(forward_chain<Real>(model), symbol_at, forward_steps);
+  const std::int64_t steps = goes_back ? length - forward_steps : forward_steps;
+  const auto emission_at = [&](std::int64_t k) {
+    return k < steps ? emit[row_at(goes_back ? length - 1 - k : k) * SmallWeights<Real>::emit_pitch] : Real(1);
+  };
+
+  const Real start = goes_back ? Real(1) : weights.init[state];
+  Real emission = emission_at(0);
+  LaneVector<Warp, Real> now{goes_back ? small_states : 0, start * emission};
+  bool kept = start == 0 || emission == 0 || now.value >= Arithmetic::lowest_value();
+  std::int64_t exponent = 0;
+  Real next_emission = emission_at(1);
+  for (std::int64_t k = 1; k < forward_steps; ++k) {
+    emission = next_emission;
+    next_emission = emission_at(k + 1);  // early: its symbol comes from far away
+    Real total;
+    const Real sum = now.multiply(column, total);
+    const int shift = k % Arithmetic::rescale_period == 0 ? Arithmetic::shift_of(total) : 0;
+    const Real next = sum * power_of_two<Real>(-shift) * emission;
+    const std::uint32_t alive = now.alive();
+    if (k >= steps) continue;  // the way back may be a step shorter: its last vector stays
+    kept = kept && Arithmetic::is_kept(sum, emission, next, alive, into);
+    now.value = next;
+    exponent += shift;
+  }
+
+  // The forward half is taken one transition further and joined with the other; where there is one step, there is no other.
+  Real total_of_vector;
+  const Real ahead = now.multiply(column, total_of_vector);
+  const Real behind = Warp::from_partner(now.value, small_states);
+  double product = static_cast<double>(now.value);
+  if (length > 1) {
+    product = static_cast<double>(ahead) * static_cast<double>(behind);
+    const std::uint32_t alive = now.alive();
+    if (!goes_back && state < states) {
+      kept = kept && (ahead >= Arithmetic::lowest_sum() || (alive & into) == 0);
+      kept = kept && (ahead == 0 || behind == 0 || product >= ChainArithmetic<double>::lowest_sum());
+    }
+  }
   double total = 0;
-  if (length == 1) {
-    BELLMAN_UNROLL
-    for (int j = 0; j < small_states; ++j) total += j < states ? static_cast<double>(forward.value[j]) : 0.0;
-    return Arithmetic::finish(total, forward.exponent, forward.kept, length, tolerance);
-  }
-  const auto from_behind = [&](std::int64_t k) { return symbol_at(length - 1 - k); };
-  const auto backward = chain_in_registers(backward_chain<Real>(model), from_behind, length - forward_steps);
-  Real sums[small_states];
-  multiply(forward.value, model.template weights<Real>().trans, sums);
-  bool kept = forward.kept && backward.kept;
-  const std::uint32_t alive = alive_states(forward.value);
-  BELLMAN_UNROLL
-  for (int j = 0; j < small_states; ++j) {
-    if (j >= states) break;
-    kept = kept && (sums[j] >= Arithmetic::lowest_sum() || (alive & model.into[j]) == 0);
-    const double product = static_cast<double>(sums[j]) * static_cast<double>(backward.value[j]);
-    kept = kept && (sums[j] == 0 || backward.value[j] == 0 || product >= ChainArithmetic<double>::lowest_sum());
-    total += product;
-  }
-  return Arithmetic::finish(total, forward.exponent + backward.exponent, kept, length, tolerance);
+  for (int j = 0; j < states; ++j) total += Warp::from_lane(product, j);
+  exponent += Warp::from_partner(exponent, small_states);
+  return Arithmetic::finish(total, exponent, Warp::ballot(!kept) == 0, length, tolerance);
 }
 
 }  // namespace bellman::impl

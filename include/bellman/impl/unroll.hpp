@@ -12,6 +12,13 @@
 #define BELLMAN_UNROLL
 #endif
 
+/// Before a loop that runs a few times, once a kernel: the code of an unrolled one would take longer to fetch than to run.
+#if defined(__CUDA_ARCH__)
+#define BELLMAN_ROLLED _Pragma("unroll 1")
+#else
+#define BELLMAN_ROLLED
+#endif
+
 #include <Kokkos_Core.hpp>
 
 namespace bellman::impl {
