@@ -14,29 +14,12 @@
 #include <bellman/impl/lanes.hpp>
 #include <bellman/impl/state_tile.hpp>
 
+#include "hmm_tensor_sweep.hpp"
 #include "instantiations.hpp"
 #include "launch.hpp"
 
 namespace bellman::impl {
 namespace {
-
-/// Where results go: certified ones with their status, others as a mark.
-template <class ExecutionSpace, class Real>
-struct TileResults {
-  StridedView<Real*, ExecutionSpace> log_likelihood;
-  StridedView<Status*, ExecutionSpace> statuses;
-
-  KOKKOS_FUNCTION void write(std::int64_t sequence, const Judgement& judgement) const {
-    if (!judgement.certified) {
-      log_likelihood(sequence) = uncertified_mark<Real>();
-      return;
-    }
-    log_likelihood(sequence) = static_cast<Real>(judgement.score);
-    if (statuses.data() != nullptr) {
-      statuses(sequence) = judgement.score == -infinity<double>() ? Status::impossible : Status::ok;
-    }
-  }
-};
 
 /// A thread of lanes normalises one row.
 template <class ExecutionSpace, class Real>
@@ -860,7 +843,7 @@ void sweep_state_tiles(const ExecutionSpace& exec, const HmmPlan& plan,
     const auto states = static_cast<std::size_t>(parameters.states());
     const auto symbols = static_cast<std::size_t>(parameters.symbols());
     const bool by_steps = plan.sweep == HmmSweep::steps;
-    const std::size_t stride = padded_states(states);
+    const std::size_t stride = padded_states(states, is_float<Real>);
     const std::size_t tables_bytes = tables_bytes_in_workspace(states, symbols);
     const HmmTables<double> tables(workspace, parameters.states(), parameters.symbols());
     const PaddedModel<Real> model(workspace + tables_bytes, parameters.states(), static_cast<std::int64_t>(stride),
@@ -872,6 +855,8 @@ void sweep_state_tiles(const ExecutionSpace& exec, const HmmPlan& plan,
     if (by_steps) {
       sweep_by_steps(exec, plan, model, sequences, results,
                      workspace + tables_bytes + PaddedModel<Real>::bytes(states, stride, symbols, true));
+    } else if (plan.sweep == HmmSweep::tensors) {
+      if constexpr (is_float<Real>) sweep_by_tensor_products(exec, plan, model, sequences, results);
     } else if (plan.tiles.weights_in_scratch) {
       sweep_by_tiles<large_tile_rows<Real>, large_tile_columns<Real>, true>(exec, plan, model, sequences, results);
     } else if (plan.tiles.sequences > 1) {

@@ -16,9 +16,18 @@ namespace bellman::impl {
 /// Models of more states are swept by a launch per step.
 inline constexpr std::size_t most_states_of_a_tile = 256;
 
+/// Models of at most so many states are swept in float by products on tensor cores, in blocks of 16 states.
+inline constexpr std::size_t most_states_of_tensors = 64;
+inline constexpr int tensor_threads = 256;  ///< at most, of a team
+
+/// Scratch of a team of that sweep: the transitions, in two parts.
+inline constexpr std::size_t tensor_scratch_bytes(std::size_t stride) {
+  return alignment_slack + 2 * stride * stride * sizeof(float);
+}
+
 /// States with padding: whole tiles.
-inline constexpr std::size_t padded_states(std::size_t states) {
-  const std::size_t tile = states <= most_states_of_a_tile ? 8 : 32;
+inline constexpr std::size_t padded_states(std::size_t states, bool in_float) {
+  const std::size_t tile = in_float && states <= most_states_of_tensors ? 16 : states <= most_states_of_a_tile ? 8 : 32;
   return (states + tile - 1) / tile * tile;
 }
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef BELLMAN_IMPL_TENSOR_TILE_HPP
+#define BELLMAN_IMPL_TENSOR_TILE_HPP
+
+/// \file
+/// Products of (sequences x states) and (states x states) on tensor cores, with the accuracy of floats: what the sweeps of
+/// large hidden Markov models share. Floats are taken in two parts each; docs/accuracy.md says what a step then costs.
+
+#include <Kokkos_Core.hpp>
+#include <bellman/impl/lanes.hpp>
+#include <bellman/impl/tensor_product.hpp>
+#include <bellman/impl/unroll.hpp>
+
+namespace bellman::impl {
+
+/// What a lane holds of a factor, in parts.
+template <int size>
+struct alignas(16) TensorFactor {
+  float high[size];
+  float low[size];
+
+  KOKKOS_FORCEINLINE_FUNCTION void set(int i, float value) {
+    const TensorParts parts(value);
+    high[i] = parts.high;
+    low[i] = parts.low;
+  }
+};
+
+/// The most that a sum of 8 products loses, in units of 2^-24 of it: 4 for the parts that are rounded and 4 for the product
+/// of two low parts; 10 for adding up, as tensor cores cut off each term below the largest one and the sum.
+inline constexpr int tensor_product_roundings = 18;
+
+/// sums (16 x 8) += a (16 x 8) b (8 x 8), in the layout of add_tensor_product(). The products add up among themselves first:
+/// tensor cores cut off, while sums of floats round to nearest.
+template <class Warp>
+KOKKOS_FORCEINLINE_FUNCTION void add_tensor_products(float (&sums)[4], const TensorFactor<4>& a,
+                                                     const TensorFactor<2>& b) {
+  float part[4] = {};
+  add_tensor_product<Warp>(part, a.low, b.high);
+  add_tensor_product<Warp>(part, a.high, b.low);
+  add_tensor_product<Warp>(part, a.high, b.high);
+  BELLMAN_UNROLL
+  for (int i = 0; i < 4; ++i) sums[i] += part[i];
+}
+
+}  // namespace bellman::impl
+
+#endif
