@@ -45,8 +45,8 @@ struct HmmTensorTeam {
   static_assert(period == 4, "a lane reads the symbol of one step for four");
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
-    auto* const weights = reinterpret_cast<TensorFactor<2>*>(
-        aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes)));
+    auto* const weights =
+        reinterpret_cast<TensorFactor<2>*>(aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes)));
     fill_weights(team, weights);
     team.team_barrier();  // the transitions are there
     const std::int64_t league_rank = first_problem + team.league_rank();
@@ -108,8 +108,8 @@ struct HmmTensorTeam {
       const std::int64_t k = sequence_of(first, r);
       const bool is_there = k < sequences.batch();
       const std::int64_t length = is_there ? sequences.length(k) : 0;
-      const bool is_real = (flags & ~row_is_wide) == row_is_fine && length > 0 && length <= sequences.steps() &&
-                           length <= most_steps;
+      const bool is_real =
+          (flags & ~row_is_wide) == row_is_fine && length > 0 && length <= sequences.steps() && length <= most_steps;
       mine.lengths[r] = is_real ? static_cast<int>(length) : 0;
       if (is_there && !is_real && Warp::rank() % 4 == 0) results.write(k, {});
     }
@@ -159,7 +159,7 @@ struct HmmTensorTeam {
         float emission[rows][4];
         BELLMAN_UNROLL
         for (int r = 0; r < rows; ++r) load_pieces(emissions[r] + block * 16, 0, 4, emission[r]);
-        float sums[tiles][2][4] = {};
+        float sums[tiles][2][4];
         if (t == 0) {
           BELLMAN_UNROLL
           for (int i = 0; i < 4; ++i) {
@@ -174,7 +174,8 @@ struct HmmTensorTeam {
             for (int from = 0; from < state_tiles; ++from) {
               const TensorFactor<2> weight = weights[(from * state_tiles + 2 * block + half) * 32 + Warp::rank()];
               BELLMAN_UNROLL
-              for (int m = 0; m < tiles; ++m) add_tensor_products<Warp>(sums[m][half], vectors[m][from], weight);
+              for (int m = 0; m < tiles; ++m)
+                add_tensor_products<Warp>(sums[m][half], vectors[m][from], weight, from == 0);
             }
           }
         }
@@ -368,7 +369,7 @@ void sweep_by_tensor_products(const ExecutionSpace& exec, const HmmPlan& plan, c
   }
 }
 
-#define BELLMAN_INSTANTIATE(Space)                                                                            \
+#define BELLMAN_INSTANTIATE(Space)                                                                       \
   template void sweep_by_tensor_products<Space>(const Space&, const HmmPlan&, const PaddedModel<float>&, \
                                                 const HmmSequences&, const TileResults<Space, float>&);
 BELLMAN_FOR_EACH_SPACE(BELLMAN_INSTANTIATE)

@@ -66,7 +66,7 @@ enum class HmmSweep : std::uint8_t {
   blocks,    ///< few states, long sequences: blocks of steps at the same time, each as what it does to every state
   packs,     ///< few states, hosts: a thread takes a few sequences at a time, a state per SIMD lane
   chain,     ///< any number of states: a team per sequence, whose threads share the states, one barrier a step
-  tensors,  ///< dozens of states, float, on GPUs: a warp owns some sequences, a step is a product on tensor cores
+  tensors,   ///< dozens of states, float, on GPUs: a warp owns some sequences, a step is a product on tensor cores
   tiles,  ///< up to hundreds of states, on GPUs: a team owns some sequences, each thread a tile of sequences x states
   steps   ///< more states, on GPUs: a launch per step from both ends at once, a team per tile of sequences x states
 };

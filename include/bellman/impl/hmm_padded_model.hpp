@@ -93,8 +93,7 @@ KOKKOS_FUNCTION void fill_padded_row(const HmmParameters<ExecutionSpace, Real>& 
   const auto is_in_range = [](double weight, int lowest, int highest) {
     return weight >= power_of_two<double>(lowest) && weight <= power_of_two<double>(highest);
   };
-  const int lowest_in_real =
-      row.is_trans ? TileArithmetic<Real>::lowest_entry_exponent : Linear<Real>::lowest_exponent;
+  const int lowest_in_real = row.is_trans ? TileArithmetic<Real>::lowest_entry_exponent : Linear<Real>::lowest_exponent;
   double* const weights = row.weights(tables);
   const std::int64_t copies = state == states - 1 ? stride - states : 0;  // of this state, as padding
   for (std::int64_t k = Lanes::rank(); k < row.length; k += Lanes::size) {

@@ -49,20 +49,24 @@ KOKKOS_FUNCTION constexpr int tile_pitch(std::size_t real_bytes, int sequences) 
   return sequences == 1 ? 1 : sequences + 16 / static_cast<int>(real_bytes);
 }
 
+/// States that a thread reads ahead. A single sequence waits for its reads alone, so that more of them have to overlap.
+KOKKOS_FUNCTION constexpr int tile_reads_ahead(int rows) { return rows == 1 ? 7 : 1; }
+
 /// Scratch of a team that owns some sequences, and perhaps the transitions.
 inline constexpr std::size_t tile_scratch_bytes(std::size_t real_bytes, std::size_t stride, int sequences,
                                                 bool with_weights) {
   const auto pitch = static_cast<std::size_t>(tile_pitch(real_bytes, sequences));
   const std::size_t per_sequence = 2 * sizeof(std::int64_t) + (3 + staged_symbols) * sizeof(int);
-  const std::size_t bytes = alignment_slack + 32 + 16 + stride * (pitch + (with_weights ? stride : 0)) * real_bytes +
+  const auto gap = with_weights ? stride : static_cast<std::size_t>(tile_reads_ahead(sequences == 1 ? 1 : 2)) * pitch;
+  const std::size_t bytes = alignment_slack + 32 + 16 +
+                            (stride * (pitch + (with_weights ? stride : 0)) + gap) * real_bytes +
                             static_cast<std::size_t>(sequences) * per_sequence;
   return (bytes + 15) / 16 * 16;
 }
 
 /// Shape of the kernel that takes one step of many states: a team owns so many sequences and states.
 inline constexpr int step_tile = 32;
-inline constexpr int step_warps = 16;                   ///< warps of its team, which share the states that lead there
-inline constexpr std::size_t step_scratch = 32 * 1024;  ///< stages of the copies, then partial sums
+inline constexpr std::size_t step_scratch = 32 * 1024;  ///< partial sums, and stages of copies
 inline constexpr std::size_t step_scratch_bytes = step_scratch + step_tile * sizeof(int) + alignment_slack;
 
 /// Memory for the vectors of a chunk of sequences, in the workspace.

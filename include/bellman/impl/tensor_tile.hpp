@@ -26,21 +26,22 @@ struct alignas(16) TensorFactor {
   }
 };
 
-/// The most that a sum of 8 products loses, in units of 2^-24 of it: 4 for the parts that are rounded and 4 for the product
-/// of two low parts; 10 for adding up, as tensor cores cut off each term below the largest one and the sum.
-inline constexpr int tensor_product_roundings = 18;
+/// The most that a sum of 8 products of positive floats loses, in units of 2^-24 of it: 4 for the two parts of each that are
+/// rounded, 4 for the products of two low parts, 10 for adding up, since tensor cores cut off what of a term is below the
+/// largest one, and 1 for the same in the products with a low part, which are small.
+inline constexpr int tensor_product_roundings = 19;
 
-/// sums (16 x 8) += a (16 x 8) b (8 x 8), in the layout of add_tensor_product(). The products add up among themselves first:
-/// tensor cores cut off, while sums of floats round to nearest.
+/// sums (16 x 8) = a (16 x 8) b (8 x 8), or sums += that, in the layout of add_tensor_product(). The products add up among
+/// themselves first, beginning with the small ones: tensor cores cut off, while sums of floats round to nearest.
 template <class Warp>
 KOKKOS_FORCEINLINE_FUNCTION void add_tensor_products(float (&sums)[4], const TensorFactor<4>& a,
-                                                     const TensorFactor<2>& b) {
+                                                     const TensorFactor<2>& b, bool is_first = false) {
   float part[4] = {};
   add_tensor_product<Warp>(part, a.low, b.high);
   add_tensor_product<Warp>(part, a.high, b.low);
   add_tensor_product<Warp>(part, a.high, b.high);
   BELLMAN_UNROLL
-  for (int i = 0; i < 4; ++i) sums[i] += part[i];
+  for (int i = 0; i < 4; ++i) sums[i] = is_first ? part[i] : sums[i] + part[i];
 }
 
 }  // namespace bellman::impl
