@@ -418,7 +418,7 @@ struct HmmStepInFloat : HmmOneStep<ExecutionSpace, float> {
 
   static constexpr int warps = 8;
   static constexpr std::size_t scratch_bytes = step_scratch_bytes;
-  static constexpr int ring = 4;      ///< products whose factors are on their way
+  static constexpr int ring = 2;      ///< products whose factors are on their way
   static constexpr int block = 1024;  ///< states that are summed up at once
   static constexpr int outputs = 4;   ///< of a thread: neighbouring states of a sequence
   using Piece = StateChunk<float, outputs>;
@@ -450,15 +450,17 @@ struct HmmStepInFloat : HmmOneStep<ExecutionSpace, float> {
     const std::int64_t state = place.first_state + thread / step_tile * outputs;
     const typename Step::Output output = this->read_output(place.direction, place.first + row);
     float emissions[outputs];
-    load_pieces(model.emit + (output.emission_row < 0 ? model.symbols : output.emission_row) * model.stride + state, 0,
-                outputs, emissions);
     float totals[outputs] = {};
     for (std::int64_t begin = 0; begin < model.stride; begin += block) {
       const auto states = static_cast<int>(model.stride - begin < block ? model.stride - begin : block);
       float sums[2][4][4] = {};
       multiply(team.team_rank(),
                memory.vectors(place.direction, this->step + 1) + begin * memory.capacity + place.first,
-               place.weights + begin * model.stride + place.first_state, states / 8, sums);
+               place.weights + begin * model.stride + place.first_state, states / 8, sums, [&] {
+                 if (begin > 0) return;
+                 const std::int64_t symbol = output.emission_row < 0 ? model.symbols : output.emission_row;
+                 load_pieces(model.emit + symbol * model.stride + state, 0, outputs, emissions);
+               });
       if (begin > 0) team.team_barrier();  // everybody has read the partial sums
       put(partial + team.team_rank() * pieces, sums);
       team.team_barrier();  // the partial sums of all warps are there
@@ -489,8 +491,11 @@ struct HmmStepInFloat : HmmOneStep<ExecutionSpace, float> {
 
  private:
   /// sums += vectors times weights over every warps-th product, from that of this warp on.
+  ///
+  /// \param meanwhile  is called once the first reads are under way
+  template <class Meanwhile>
   KOKKOS_FORCEINLINE_FUNCTION void multiply(int warp, const float* vectors, const float* weights, int products,
-                                            float (&sums)[2][4][4]) const {
+                                            float (&sums)[2][4][4], const Meanwhile& meanwhile) const {
     const std::int64_t capacity = this->memory.capacity;
     const std::int64_t stride = this->model.stride;
     const int column = Warp::rank() / 4 * 4;
@@ -514,6 +519,7 @@ struct HmmStepInFloat : HmmOneStep<ExecutionSpace, float> {
     };
     BELLMAN_UNROLL
     for (int place = 0; place < ring - 1; ++place) read_next(place);
+    meanwhile();
     for (int product = warp; product < products; product += ring * warps) {
       BELLMAN_UNROLL
       for (int place = 0; place < ring; ++place) {

@@ -21,12 +21,12 @@
 namespace bellman::impl {
 namespace {
 
-/// A warp owns tiles of 16 sequences and all their states, from the first step to the last, in its registers: the sums of one
+/// A warp owns 16 sequences and all their states, from the first step to the last, in its registers: the sums of one
 /// step are the left factor of the next. The warps of a team share the transitions, in scratch, and nothing else.
 ///
-/// Of a tile, lane 4 g + t holds the sequences g and g + 8 (its rows), and of each block of 16 states four, 4 t to 4 t + 3. In
+/// Lane 4 g + t holds the sequences g and g + 8 (its rows), and of each block of 16 states four, 4 t to 4 t + 3. In
 /// the order of add_tensor_product() these are the places 2 t and 2 t + 1 of two tiles of 8 states.
-template <class ExecutionSpace, int blocks, int tiles>
+template <class ExecutionSpace, int blocks>
 struct HmmTensorTeam {
   using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
   using Warp = LaneGroup<ExecutionSpace>;
@@ -39,28 +39,39 @@ struct HmmTensorTeam {
 
   static constexpr int stride = 16 * blocks;
   static constexpr int state_tiles = 2 * blocks;
-  static constexpr int rows = 2 * tiles;  ///< sequences of a lane
-  static constexpr int warp_sequences = 16 * tiles;
+  static constexpr int rows = 2;  ///< sequences of a lane
+  /// Tiles of next states whose sums are under way together: a product waits for the one before.
+  static constexpr int together = state_tiles % 4 == 0 ? 4 : 2;
+  static constexpr int warp_sequences = tensor_sequences;
   static constexpr int period = Arithmetic::rescale_period;
   static_assert(period == 4, "a lane reads the symbol of one step for four");
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
-    auto* const weights =
-        reinterpret_cast<TensorFactor<2>*>(aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes)));
-    fill_weights(team, weights);
+    const Scratch scratch(aligned(team_scratch(team, ScratchLevel::fast, scratch_bytes)));
+    fill(team, scratch);
     team.team_barrier();  // the transitions are there
     const std::int64_t league_rank = first_problem + team.league_rank();
     const std::int64_t first = (league_rank * team.team_size() + team.team_rank()) * warp_sequences;
-    if (first < sequences.batch()) sweep(weights, first);
+    if (first < sequences.batch()) sweep(scratch, first);
   }
 
  private:
-  /// What is known of the sequences of a lane; bit r is that of row r.
+  /// What the warps of a team share.
+  struct Scratch {
+    TensorFactor<2>* weights;  ///< the transitions as each lane takes them: (tile of states, tile of next states, lane)
+    std::uint64_t* ways;       ///< bit k of each state: whether the transition from state k is not 0
+
+    KOKKOS_FUNCTION explicit Scratch(std::byte* memory)
+        : weights(reinterpret_cast<TensorFactor<2>*>(memory)),
+          ways(reinterpret_cast<std::uint64_t*>(weights + state_tiles * state_tiles * 32)) {}
+  };
+  static_assert(stride <= 64, "a state has a bit");
+
+  /// What a lane knows of its sequences.
   struct Rows {
     int lengths[rows];  ///< 0 for one that has no result here
     int exponents[rows] = {};
-    unsigned low;       ///< products may underflow: there was a small entry, or the model has small transitions
-    unsigned lost = 0;  ///< not certified
+    unsigned lost = 0;  ///< bit r: row r is not certified
   };
 
   KOKKOS_FORCEINLINE_FUNCTION static int state_of(int tile, int place) {
@@ -70,10 +81,10 @@ struct HmmTensorTeam {
     return first + row * 8 + Warp::rank() / 4;
   }
 
-  /// The transitions as each lane takes them: (tile of states, tile of next states, lane).
-  KOKKOS_FORCEINLINE_FUNCTION void fill_weights(const Team& team, TensorFactor<2>* weights) const {
-    constexpr int count = state_tiles * state_tiles * 32;
-    for (int n = team.team_rank() * Warp::size + Warp::rank(); n < count; n += team.team_size() * Warp::size) {
+  KOKKOS_FORCEINLINE_FUNCTION void fill(const Team& team, const Scratch& scratch) const {
+    const int thread = team.team_rank() * Warp::size + Warp::rank();
+    const int threads = team.team_size() * Warp::size;
+    for (int n = thread; n < state_tiles * state_tiles * 32; n += threads) {
       const int column = n % 32 / 4;
       const int from_tile = n / 32 / state_tiles;
       const int to_tile = n / 32 % state_tiles;
@@ -81,7 +92,14 @@ struct HmmTensorTeam {
       const int to = to_tile / 2 * 16 + column / 2 * 4 + to_tile % 2 * 2 + column % 2;
       TensorFactor<2> factor;
       for (int i = 0; i < 2; ++i) factor.set(i, model.trans[(from + i) * stride + to]);
-      weights[n] = factor;
+      scratch.weights[n] = factor;
+    }
+    for (int to = thread; to < stride; to += threads) {
+      std::uint64_t ways = 0;
+      for (int from = 0; from < stride; ++from) {
+        if (model.trans[from * stride + to] != 0) ways |= std::uint64_t{1} << from;
+      }
+      scratch.ways[to] = ways;
     }
   }
 
@@ -89,7 +107,7 @@ struct HmmTensorTeam {
   KOKKOS_FORCEINLINE_FUNCTION std::int32_t read_symbol(std::int64_t sequence, int step, int length) const {
     if (step >= length) return -1;
     const IntegerView<2>& all = sequences.symbols;
-    if (all.type == IntegerType::int32) {
+    if (all.type == IntegerType::int32) [[likely]] {
       return static_cast<const std::int32_t*>(all.data)[sequence * all.strides[0] + step * all.strides[1]];
     }
     const std::int64_t symbol = all(sequence, static_cast<std::int64_t>(step));
@@ -101,7 +119,6 @@ struct HmmTensorTeam {
     std::uint32_t flags = row_is_fine;
     for (std::int64_t row = Warp::rank(); row < model.rows(); row += Warp::size) flags |= model.flags[row];
     flags = Warp::reduce(flags, [](std::uint32_t a, std::uint32_t b) { return a | b; });
-    mine.low = (flags & row_is_wide) != 0 ? ~0u : 0u;
     constexpr int most_steps = 1 << 24;  // exponents stay small
     BELLMAN_UNROLL
     for (int r = 0; r < rows; ++r) {
@@ -123,7 +140,7 @@ struct HmmTensorTeam {
     return Warp::reduce(end, [](int a, int b) { return a < b ? a : b; });
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void sweep(const TensorFactor<2>* weights, std::int64_t first) const {
+  KOKKOS_FORCEINLINE_FUNCTION void sweep(const Scratch& scratch, std::int64_t first) const {
     Rows mine;
     begin(first, mine);
     std::int32_t symbols[rows];
@@ -132,7 +149,7 @@ struct HmmTensorTeam {
     for (int r = 0; r < rows; ++r) {
       ahead[r] = read_symbol(sequence_of(first, r), Warp::rank() % 4, mine.lengths[r]);
     }
-    TensorFactor<4> vectors[tiles][state_tiles];
+    TensorFactor<4> vectors[state_tiles];
     int end = next_end(mine, 0);
     for (int t = 0; end != INT_MAX; ++t) {
       if (t % period == 0) {
@@ -142,7 +159,7 @@ struct HmmTensorTeam {
           ahead[r] = read_symbol(sequence_of(first, r), t + period + Warp::rank() % 4, mine.lengths[r]);
         }
       }
-      const float* emissions[rows];
+      const float* emissions[rows];  // of this lane's states in the first block
       BELLMAN_UNROLL
       for (int r = 0; r < rows; ++r) {
         const auto missing = static_cast<std::uint32_t>(model.symbols);
@@ -152,83 +169,75 @@ struct HmmTensorTeam {
         emissions[r] = model.emit + std::int64_t{row} * stride + Warp::rank() % 4 * 4;
       }
 
-      float values[tiles][state_tiles][4];
-      unsigned zeros = 0;
+      float values[state_tiles][4];
+      float lowest = infinity<float>();  // of all sums and values
       BELLMAN_UNROLL
-      for (int block = 0; block < blocks; ++block) {
-        float emission[rows][4];
+      for (int first_tile = 0; first_tile < state_tiles; first_tile += together) {
+        float emission[rows][together / 2][4];
         BELLMAN_UNROLL
-        for (int r = 0; r < rows; ++r) load_pieces(emissions[r] + block * 16, 0, 4, emission[r]);
-        float sums[tiles][2][4];
-        if (t == 0) {
+        for (int r = 0; r < rows; ++r) {
           BELLMAN_UNROLL
-          for (int i = 0; i < 4; ++i) {
-            const float start = model.init[state_of(2 * block + i / 2, i % 2)];
-            BELLMAN_UNROLL
-            for (int r = 0; r < rows; ++r) sums[r / 2][i / 2][r % 2 * 2 + i % 2] = start;
-          }
-        } else {
-          BELLMAN_UNROLL
-          for (int half = 0; half < 2; ++half) {
-            BELLMAN_UNROLL
-            for (int from = 0; from < state_tiles; ++from) {
-              const TensorFactor<2> weight = weights[(from * state_tiles + 2 * block + half) * 32 + Warp::rank()];
-              BELLMAN_UNROLL
-              for (int m = 0; m < tiles; ++m)
-                add_tensor_products<Warp>(sums[m][half], vectors[m][from], weight, from == 0);
-            }
+          for (int block = 0; block < together / 2; ++block) {
+            load_pieces(emissions[r] + (first_tile / 2 + block) * 16, 0, 4, emission[r][block]);
           }
         }
-        emit(t, block, emission, sums, values, mine, zeros);
+        if (t == 0) [[unlikely]] {
+          BELLMAN_UNROLL
+          for (int n = first_tile; n < first_tile + together; ++n) {
+            BELLMAN_UNROLL
+            for (int i = 0; i < 4; ++i) values[n][i] = model.init[state_of(n, i % 2)];
+          }
+        } else {
+          multiply(scratch.weights + Warp::rank(), first_tile, vectors, values);
+        }
+        BELLMAN_UNROLL
+        for (int n = 0; n < together; ++n) {
+          BELLMAN_UNROLL
+          for (int i = 0; i < 4; ++i) {
+            float& value = values[first_tile + n][i];
+            lowest = Kokkos::fmin(lowest, value);
+            value *= emission[i / 2][n / 2][n % 2 * 2 + i % 2];
+            lowest = Kokkos::fmin(lowest, value);
+          }
+        }
       }
-      if (Warp::ballot(zeros != 0) != 0) look_up_zeros(emissions, vectors, values, zeros, mine);
+      if (Warp::ballot(lowest < Arithmetic::low_value()) != 0) [[unlikely]] {
+        test(scratch, t, emissions, vectors, values, mine);
+      }
       if (t % period == period - 1) rescale(values, mine);
-      if (t + 1 == end) {
+      if (t + 1 == end) [[unlikely]] {
         finish(first, t + 1, values, mine);
         end = next_end(mine, t + 1);
       }
       BELLMAN_UNROLL
-      for (int m = 0; m < tiles; ++m) {
+      for (int n = 0; n < state_tiles; ++n) {
         BELLMAN_UNROLL
-        for (int n = 0; n < state_tiles; ++n) {
-          BELLMAN_UNROLL
-          for (int i = 0; i < 4; ++i) vectors[m][n].set(i, values[m][n][i % 2 * 2 + i / 2]);
-        }
+        for (int i = 0; i < 4; ++i) vectors[n].set(i, values[n][i % 2 * 2 + i / 2]);
       }
     }
   }
 
-  /// values = sums times emission, for a block of states, and what that may have lost.
-  KOKKOS_FORCEINLINE_FUNCTION void emit(int t, int block, const float (&emission)[rows][4],
-                                        const float (&sums)[tiles][2][4], float (&values)[tiles][state_tiles][4],
-                                        Rows& mine, unsigned& zeros) const {
-    float lowest = infinity<float>();
+  /// sums = vectors times transitions, for some tiles of next states
+  KOKKOS_FORCEINLINE_FUNCTION static void multiply(const TensorFactor<2>* weights, int first,
+                                                   const TensorFactor<4> (&vectors)[state_tiles],
+                                                   float (&sums)[state_tiles][4]) {
     BELLMAN_UNROLL
-    for (int r = 0; r < rows; ++r) {
+    for (int from = 0; from < state_tiles; ++from) {
+      TensorFactor<2> right[together];
       BELLMAN_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const int place = r % 2 * 2 + i % 2;
-        const float sum = sums[r / 2][i / 2][place];
-        float& value = values[r / 2][2 * block + i / 2][place];
-        value = sum * emission[r][i];
-        lowest = Kokkos::fmin(lowest, Kokkos::fmin(sum, value));
+      for (int n = 0; n < together; ++n) right[n] = weights[(from * state_tiles + first + n) * 32];
+      float parts[together][4] = {};
+      BELLMAN_UNROLL
+      for (int product = 0; product < 3; ++product) {
+        BELLMAN_UNROLL
+        for (int n = 0; n < together; ++n) add_part_product<Warp>(product, parts[n], vectors[from], right[n]);
       }
-    }
-    if (!(lowest < Arithmetic::low_value())) return;
-    const float lowest_sum = t == 0 ? 0.0f : Arithmetic::lowest_sum(model.states);
-    BELLMAN_UNROLL
-    for (int r = 0; r < rows; ++r) {
       BELLMAN_UNROLL
-      for (int i = 0; i < 4; ++i) {
-        const int place = r % 2 * 2 + i % 2;
-        const float sum = sums[r / 2][i / 2][place];
-        const float value = values[r / 2][2 * block + i / 2][place];
-        if (emission[r][i] == 0) continue;
-        if (sum == 0) {
-          if (t > 0) zeros |= 1u << r;
-        } else {
-          if (value < Arithmetic::low_value()) mine.low |= 1u << r;
-          if (!(sum >= lowest_sum && value >= Arithmetic::lowest_value())) mine.lost |= 1u << r;
+      for (int n = 0; n < together; ++n) {
+        BELLMAN_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          float& sum = sums[first + n][i];
+          sum = from == 0 ? parts[n][i] : sum + parts[n][i];
         }
       }
     }
@@ -239,53 +248,55 @@ struct HmmTensorTeam {
     return bits | Warp::from_partner(bits, 2);
   }
 
-  /// A sequence with an entry of 0 that may be one because all products underflowed is not certified.
-  KOKKOS_FORCEINLINE_FUNCTION void look_up_zeros(const float* const (&emissions)[rows],
-                                                 const TensorFactor<4> (&vectors)[tiles][state_tiles],
-                                                 const float (&values)[tiles][state_tiles][4], unsigned zeros,
-                                                 Rows& mine) const {
-    mine.low = of_whole_row(mine.low);
-    zeros &= mine.low;
-    if (Warp::ballot(zeros != 0) == 0) return;
+  /// Where something is small: whether all the same nothing was lost. A value has to be large enough, with a sum that was so
+  /// as well, or 0 because no state that is alive leads there or the symbol is never emitted.
+  KOKKOS_FORCEINLINE_FUNCTION void test(const Scratch& scratch, int t, const float* const (&emissions)[rows],
+                                        const TensorFactor<4> (&vectors)[state_tiles],
+                                        const float (&values)[state_tiles][4], Rows& mine) const {
+    const float lowest_sum = t == 0 ? 0.0f : 2 * Arithmetic::lowest_sum(model.states);
+    const int first_state = Warp::rank() % 4 * 4;
     BELLMAN_UNROLL
     for (int r = 0; r < rows; ++r) {
-      // Bit k: the entry of state k is not 0, and is 0 in the next vector. At first as if this were lane 0.
-      std::uint64_t alive = 0;
-      std::uint64_t next_zero = 0;
+      std::uint64_t alive = 0;  // bit k: the entry of state k was not 0
+      if (t > 0) {
+        BELLMAN_UNROLL
+        for (int n = 0; n < state_tiles; ++n) {
+          BELLMAN_UNROLL
+          for (int i = 0; i < 2; ++i) {
+            const std::uint64_t bit = std::uint64_t{1} << (n / 2 * 16 + n % 2 * 2 + i);
+            if (vectors[n].high[2 * i + r] != 0) alive |= bit;
+          }
+        }
+      }
+      alive <<= first_state;
+      alive |= Warp::from_partner(alive, 1);
+      alive |= Warp::from_partner(alive, 2);
       BELLMAN_UNROLL
       for (int n = 0; n < state_tiles; ++n) {
         BELLMAN_UNROLL
         for (int i = 0; i < 2; ++i) {
-          const std::uint64_t bit = std::uint64_t{1} << (n / 2 * 16 + n % 2 * 2 + i);
-          if (vectors[r / 2][n].high[2 * i + r % 2] != 0) alive |= bit;
-          if (values[r / 2][n][r % 2 * 2 + i] == 0) next_zero |= bit;
-        }
-      }
-      alive <<= Warp::rank() % 4 * 4;
-      next_zero <<= Warp::rank() % 4 * 4;
-      alive |= Warp::from_partner(alive, 1);
-      alive |= Warp::from_partner(alive, 2);
-      if ((zeros >> r & 1u) == 0) continue;
-      const float* const emission = emissions[r] - Warp::rank() % 4 * 4;
-      for (; next_zero != 0; next_zero &= next_zero - 1) {
-        const int state = Kokkos::countr_zero(next_zero);
-        if (emission[state] == 0) continue;
-        for (std::uint64_t from = alive; from != 0; from &= from - 1) {
-          if (model.trans[Kokkos::countr_zero(from) * stride + state] != 0) mine.lost |= 1u << r;
+          const int state = n / 2 * 16 + n % 2 * 2 + i;
+          const float value = values[n][r * 2 + i];
+          const float emission = emissions[r][state];
+          const bool is_zero =
+              t == 0 ? model.init[first_state + state] == 0 : (alive & scratch.ways[first_state + state]) == 0;
+          const bool is_kept = emission == 0 || (value == 0 && is_zero) ||
+                               (value >= Arithmetic::lowest_value() && value >= lowest_sum * emission);
+          if (!is_kept) mine.lost |= 1u << r;
         }
       }
     }
   }
 
   /// Brings the largest entry of each sequence to 1..2.
-  KOKKOS_FORCEINLINE_FUNCTION static void rescale(float (&values)[tiles][state_tiles][4], Rows& mine) {
+  KOKKOS_FORCEINLINE_FUNCTION static void rescale(float (&values)[state_tiles][4], Rows& mine) {
     BELLMAN_UNROLL
     for (int r = 0; r < rows; ++r) {
       float highest = 0;
       BELLMAN_UNROLL
       for (int n = 0; n < state_tiles; ++n) {
         BELLMAN_UNROLL
-        for (int i = 0; i < 2; ++i) highest = Kokkos::fmax(highest, values[r / 2][n][r % 2 * 2 + i]);
+        for (int i = 0; i < 2; ++i) highest = Kokkos::fmax(highest, values[n][r * 2 + i]);
       }
       highest = Kokkos::fmax(highest, Warp::from_partner(highest, 1));
       highest = Kokkos::fmax(highest, Warp::from_partner(highest, 2));
@@ -296,43 +307,49 @@ struct HmmTensorTeam {
       for (int n = 0; n < state_tiles; ++n) {
         BELLMAN_UNROLL
         for (int i = 0; i < 2; ++i) {
-          float& value = values[r / 2][n][r % 2 * 2 + i];
-          // Only where weights are above 1 an entry becomes smaller.
-          if (shift > 0 && value != 0 && value * scale < Arithmetic::low_value()) {
-            mine.low |= 1u << r;
-            if (!(value * scale >= Arithmetic::lowest_value())) mine.lost |= 1u << r;
-          }
+          float& value = values[n][r * 2 + i];
+          const bool was_zero = value == 0;
           value *= scale;
+          // Only where weights are above 1 a value becomes smaller.
+          if (shift > 0 && !was_zero && !(value >= Arithmetic::lowest_value())) mine.lost |= 1u << r;
         }
       }
     }
   }
 
   /// Writes the results of the sequences of this many steps.
-  KOKKOS_FORCEINLINE_FUNCTION void finish(std::int64_t first, int steps, const float (&values)[tiles][state_tiles][4],
+  KOKKOS_FORCEINLINE_FUNCTION void finish(std::int64_t first, int steps, const float (&values)[state_tiles][4],
                                           Rows& mine) const {
     mine.lost = of_whole_row(mine.lost);
+    double total = 0;  // lane r of the lanes that share sequences writes the result of row r
+    int exponent = 0;
+    bool ends = false;
+    const int mine_is = Warp::rank() % 4;
     BELLMAN_UNROLL
     for (int r = 0; r < rows; ++r) {
-      double total = 0;
+      double sum = 0;
       BELLMAN_UNROLL
       for (int n = 0; n < state_tiles; ++n) {
         BELLMAN_UNROLL
         for (int i = 0; i < 2; ++i) {
-          if (state_of(n, i) < model.states) total += static_cast<double>(values[r / 2][n][r % 2 * 2 + i]);
+          if (state_of(n, i) < model.states) sum += static_cast<double>(values[n][r * 2 + i]);
         }
       }
-      total += Warp::from_partner(total, 1);
-      total += Warp::from_partner(total, 2);
-      if (mine.lengths[r] != steps || Warp::rank() % 4 != 0) continue;
-      Judgement judgement;
-      if ((mine.lost >> r & 1u) == 0) {
-        // Products of 8 states, their sum, and the roundings of trans, emit and their product.
-        constexpr double roundings = tensor_product_roundings + (state_tiles - 1) + 3;
-        judgement = Arithmetic::finish(total, mine.exponents[r], steps, roundings, log_likelihood_tolerance<float>);
-      }
-      results.write(sequence_of(first, r), judgement);
+      sum += Warp::from_partner(sum, 1);
+      sum += Warp::from_partner(sum, 2);
+      if (r != mine_is) continue;
+      total = sum;
+      exponent = mine.exponents[r];
+      ends = mine.lengths[r] == steps;
     }
+    if (!ends) return;
+    Judgement judgement;
+    if ((mine.lost >> mine_is & 1u) == 0) {
+      // Products of 8 states, their sum, and the roundings of trans, emit and their product.
+      constexpr double roundings = tensor_product_roundings + (state_tiles - 1) + 3;
+      judgement = Arithmetic::finish(total, exponent, steps, roundings, log_likelihood_tolerance<float>);
+    }
+    results.write(sequence_of(first, mine_is), judgement);
   }
 };
 
@@ -340,17 +357,10 @@ template <int blocks, class ExecutionSpace>
 void launch(const ExecutionSpace& exec, const HmmPlan& plan, const PaddedModel<float>& model,
             const HmmSequences& sequences, const TileResults<ExecutionSpace, float>& results) {
   static const std::string label = "bellman::hmm_log_likelihood::sweep";
-  const auto launch_with = [&](auto tiles) {
-    constexpr int count = decltype(tiles)::value;
-    launch_teams<tensor_threads, 2 / count>(
-        label, exec, HmmTensorTeam<ExecutionSpace, blocks, count>{model, sequences, results, plan.tiles.scratch_bytes},
-        plan.tiles.league_size, plan.tiles.team_threads, 32, ScratchLevel::fast, plan.tiles.scratch_bytes);
-  };
-  if (plan.tiles.sequences == 16 * plan.tiles.team_threads) {
-    launch_with(std::integral_constant<int, 1>{});
-  } else {
-    launch_with(std::integral_constant<int, 2>{});
-  }
+  constexpr unsigned least_teams = blocks > 2 ? 1 : 2;
+  launch_teams<tensor_threads, least_teams>(
+      label, exec, HmmTensorTeam<ExecutionSpace, blocks>{model, sequences, results, plan.tiles.scratch_bytes},
+      plan.tiles.league_size, plan.tiles.team_threads, 32, ScratchLevel::fast, plan.tiles.scratch_bytes);
 }
 
 }  // namespace

@@ -239,15 +239,13 @@ HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch
   return plan;
 }
 
-/// A warp takes 16 sequences, or 32 where that keeps all multiprocessors busy; teams are small until then.
+/// Teams of products on tensor cores: small ones until all multiprocessors have one.
 void plan_tensor_team(const Backend& backend, std::size_t batch, HmmTiles& tiles) {
   const auto multiprocessors = static_cast<std::size_t>(multiprocessors_of(backend));
-  constexpr std::size_t most_warps = tensor_threads / 32;
-  const std::size_t warp_sequences = batch >= multiprocessors * most_warps * 32 ? 32 : 16;
-  const std::size_t warps = (batch + warp_sequences - 1) / warp_sequences;
-  const std::size_t team = std::clamp<std::size_t>(warps / multiprocessors, 1, most_warps);
+  const std::size_t warps = (batch + tensor_sequences - 1) / tensor_sequences;
+  const std::size_t team = std::clamp<std::size_t>(warps / multiprocessors, 1, tensor_threads / 32);
   tiles.team_threads = static_cast<int>(team);
-  tiles.sequences = static_cast<int>(team * warp_sequences);
+  tiles.sequences = static_cast<int>(team * tensor_sequences);
   tiles.weights_in_scratch = true;
   tiles.league_size = static_cast<std::int64_t>((warps + team - 1) / team);
 }

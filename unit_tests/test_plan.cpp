@@ -215,10 +215,8 @@ TEST(HmmPlan, DozensOfStatesAreSweptByTensorProductsInFloat) {
       EXPECT_EQ(plan.first, Rung::linear_float) << plan;
       EXPECT_LE(plan.tiles.scratch_bytes, warps.fast_scratch_bytes) << plan;
       EXPECT_LE(plan.tiles.team_threads, 8) << plan;
-      // A warp takes 16 sequences or twice as many, and no sequence is left out.
-      EXPECT_TRUE(plan.tiles.sequences == 16 * plan.tiles.team_threads ||
-                  plan.tiles.sequences == 32 * plan.tiles.team_threads)
-          << plan;
+      // No sequence is left out.
+      EXPECT_EQ(plan.tiles.sequences, 16 * plan.tiles.team_threads) << plan;
       EXPECT_GE(plan.tiles.league_size * plan.tiles.sequences, static_cast<std::int64_t>(batch)) << plan;
       EXPECT_LT((plan.tiles.league_size - 1) * plan.tiles.sequences, static_cast<std::int64_t>(batch)) << plan;
       if (workspace == 0) workspace = plan.workspace_bytes;

@@ -18,11 +18,12 @@ inline constexpr std::size_t most_states_of_a_tile = 256;
 
 /// Models of at most so many states are swept in float by products on tensor cores, in blocks of 16 states.
 inline constexpr std::size_t most_states_of_tensors = 64;
-inline constexpr int tensor_threads = 256;  ///< at most, of a team
+inline constexpr int tensor_threads = 256;   ///< at most, of a team
+inline constexpr int tensor_sequences = 16;  ///< of a warp
 
-/// Scratch of a team of that sweep: the transitions, in two parts.
+/// Scratch of a team of that sweep: the transitions, in two parts, and which are not 0.
 inline constexpr std::size_t tensor_scratch_bytes(std::size_t stride) {
-  return alignment_slack + 2 * stride * stride * sizeof(float);
+  return alignment_slack + 2 * stride * stride * sizeof(float) + stride * sizeof(std::uint64_t);
 }
 
 /// States with padding: whole tiles.

@@ -31,17 +31,23 @@ struct alignas(16) TensorFactor {
 /// largest one, and 1 for the same in the products with a low part, which are small.
 inline constexpr int tensor_product_roundings = 19;
 
-/// sums (16 x 8) = a (16 x 8) b (8 x 8), or sums += that, in the layout of add_tensor_product(). The products add up among
-/// themselves first, beginning with the small ones: tensor cores cut off, while sums of floats round to nearest.
+/// Product 0, 1 and 2 of the three that make sum += a b, from the small ones to the large one: tensor cores cut off.
+template <class Warp>
+KOKKOS_FORCEINLINE_FUNCTION void add_part_product(int product, float (&sum)[4], const TensorFactor<4>& a,
+                                                  const TensorFactor<2>& b) {
+  add_tensor_product<Warp>(sum, product == 0 ? a.low : a.high, product == 1 ? b.low : b.high);
+}
+
+/// sums (16 x 8) += a (16 x 8) b (8 x 8), in the layout of add_tensor_product(). The products add up among themselves first:
+/// sums of floats round to nearest.
 template <class Warp>
 KOKKOS_FORCEINLINE_FUNCTION void add_tensor_products(float (&sums)[4], const TensorFactor<4>& a,
-                                                     const TensorFactor<2>& b, bool is_first = false) {
+                                                     const TensorFactor<2>& b) {
   float part[4] = {};
-  add_tensor_product<Warp>(part, a.low, b.high);
-  add_tensor_product<Warp>(part, a.high, b.low);
-  add_tensor_product<Warp>(part, a.high, b.high);
   BELLMAN_UNROLL
-  for (int i = 0; i < 4; ++i) sums[i] = is_first ? part[i] : sums[i] + part[i];
+  for (int product = 0; product < 3; ++product) add_part_product<Warp>(product, part, a, b);
+  BELLMAN_UNROLL
+  for (int i = 0; i < 4; ++i) sums[i] += part[i];
 }
 
 }  // namespace bellman::impl
