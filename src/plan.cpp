@@ -239,11 +239,12 @@ HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch
   return plan;
 }
 
-/// Teams of products on tensor cores: small ones until all multiprocessors have one.
+/// Teams of products on tensor cores: as many warps as give each multiprocessor one team, if they are that few.
 void plan_tensor_team(const Backend& backend, std::size_t batch, HmmTiles& tiles) {
   const auto multiprocessors = static_cast<std::size_t>(multiprocessors_of(backend));
   const std::size_t warps = (batch + tensor_sequences - 1) / tensor_sequences;
-  const std::size_t team = std::clamp<std::size_t>(warps / multiprocessors, 1, tensor_threads / 32);
+  const std::size_t team =
+      std::clamp<std::size_t>((warps + multiprocessors - 1) / multiprocessors, 1, tensor_threads / 32);
   tiles.team_threads = static_cast<int>(team);
   tiles.sequences = static_cast<int>(team * tensor_sequences);
   tiles.weights_in_scratch = true;
