@@ -712,7 +712,7 @@ TYPED_TEST(HmmLogLikelihoodContiguous, RefusesASmallWorkspace) {
 
 /// Most transitions are structural zeros, and sequences that share a warp end at different steps.
 TYPED_TEST(HmmLogLikelihoodContiguous, LeftRightModelsOfDozensOfStates) {
-  const std::size_t batch = 37, steps = 30;
+  const std::size_t batch = 19, steps = 30;
   for (const std::size_t states : {17, 32, 40, 64}) {
     for (const double scale : {1.0, 6.0}) {
       Model model = random_model(states, 5, 70 + states, scale);
