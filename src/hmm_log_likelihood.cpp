@@ -908,7 +908,7 @@ void hmm_log_likelihood(const ExecutionSpace& exec, const HmmPlan& plan,
   if (sequences.batch() == 0) return;
   static const std::string label = "bellman::hmm_log_likelihood::sweep";
   const HmmResults<ExecutionSpace, Real> results{log_likelihood, statuses};
-  if (plan.sweep == HmmSweep::tiles || plan.sweep == HmmSweep::steps) {
+  if (plan.sweep == HmmSweep::tensors || plan.sweep == HmmSweep::tiles || plan.sweep == HmmSweep::steps) {
     if constexpr (has_warps<ExecutionSpace>()) {
       std::byte* const memory = aligned(workspace.data());
       sweep_state_tiles<ExecutionSpace, Real>(exec, plan, parameters, sequences, log_likelihood, statuses, memory);

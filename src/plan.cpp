@@ -49,6 +49,7 @@ const char* to_string(HmmSweep sweep) {
     case HmmSweep::packs: return "a SIMD lane per state";
     case HmmSweep::blocks: return "blocks of steps at the same time";
     case HmmSweep::chain: return "states shared by a team";
+    case HmmSweep::tensors: return "products on tensor cores";
     case HmmSweep::tiles: return "tiles of sequences and states";
     case HmmSweep::steps: return "a launch per step";
   }
@@ -69,10 +70,10 @@ std::ostream& operator<<(std::ostream& stream, const HmmPlan& plan) {
          << plan.league_size << " teams of " << plan.team_threads << " threads, model in "
          << (plan.model_in_scratch ? "scratch" : "the workspace") << ", " << plan.scratch_bytes << " bytes of "
          << to_string(plan.scratch_level) << " scratch, " << plan.workspace_bytes << " bytes of workspace";
-  if (plan.sweep == HmmSweep::tiles || plan.sweep == HmmSweep::steps) {
+  if (plan.sweep == HmmSweep::tensors || plan.sweep == HmmSweep::tiles || plan.sweep == HmmSweep::steps) {
     stream << "; " << plan.tiles.sequences << " sequences together";
   }
-  if (plan.sweep == HmmSweep::tiles) {
+  if (plan.sweep == HmmSweep::tensors || plan.sweep == HmmSweep::tiles) {
     stream << ", " << plan.tiles.league_size << " teams of " << plan.tiles.team_threads << " threads, "
            << plan.tiles.scratch_bytes << " bytes of scratch";
   }
@@ -238,11 +239,23 @@ HmmPlan plan_small_hmm(const Backend& backend, bool is_double, std::size_t batch
   return plan;
 }
 
+/// Teams of products on tensor cores: as many warps as give each multiprocessor one team, if they are that few.
+void plan_tensor_team(const Backend& backend, std::size_t batch, HmmTiles& tiles) {
+  const auto multiprocessors = static_cast<std::size_t>(multiprocessors_of(backend));
+  const std::size_t warps = (batch + tensor_sequences - 1) / tensor_sequences;
+  const std::size_t team =
+      std::clamp<std::size_t>((warps + multiprocessors - 1) / multiprocessors, 1, tensor_threads / 32);
+  tiles.team_threads = static_cast<int>(team);
+  tiles.sequences = static_cast<int>(team * tensor_sequences);
+  tiles.weights_in_scratch = true;
+  tiles.league_size = static_cast<std::int64_t>((warps + team - 1) / team);
+}
+
 /// The sweeps of many states on GPUs. All shapes of a tile add up in the same order: the batch may choose.
 template <class Real>
 void plan_state_tiles(const Backend& backend, std::size_t batch, std::size_t states, std::size_t symbols,
                       HmmPlan& plan) {
-  const std::size_t stride = padded_states(states);
+  const std::size_t stride = padded_states(states, is_float<Real>);
   const bool by_steps = states > most_states_of_a_tile;
   plan.sweep = by_steps ? HmmSweep::steps : HmmSweep::tiles;
   plan.first = is_float<Real> ? Rung::linear_float : Rung::linear_double;
@@ -257,6 +270,12 @@ void plan_state_tiles(const Backend& backend, std::size_t batch, std::size_t sta
     const std::size_t sequences = step_tile * std::clamp<std::size_t>(8192 / stride, 4, 32);
     plan.tiles.sequences = static_cast<int>(sequences);
     plan.workspace_bytes += step_memory_bytes(sizeof(Real), stride, sequences);
+    return;
+  }
+  if (is_float<Real> && states <= most_states_of_tensors) {
+    plan.sweep = HmmSweep::tensors;
+    plan_tensor_team(backend, batch, plan.tiles);
+    plan.tiles.scratch_bytes = tensor_scratch_bytes(stride);
     return;
   }
   const auto scratch_of = [&](int sequences, bool with_weights) {

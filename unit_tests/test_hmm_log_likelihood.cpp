@@ -732,5 +732,25 @@ TYPED_TEST(HmmLogLikelihoodContiguous, RowsBeyondTheRangeOfExponentials) {
   }
 }
 
+/// Most transitions are structural zeros, and sequences that share a warp end at different steps.
+TYPED_TEST(HmmLogLikelihoodContiguous, LeftRightModelsOfDozensOfStates) {
+  const std::size_t batch = 19, steps = 30;
+  for (const std::size_t states : {17, 32, 40, 64}) {
+    for (const double scale : {1.0, 6.0}) {
+      Model model = random_model(states, 5, 70 + states, scale);
+      for (std::size_t i = 0; i < states; ++i) {
+        if (i > 0) model.log_init[i] = -inf;
+        for (std::size_t j = 0; j < states; ++j) {
+          if (j < i || j > i + 3) model.log_trans[i * states + j] = -inf;
+        }
+        if (i % 3 == 1) model.log_emit[i * 5] = -inf;
+      }
+      const Batch sequences{batch, steps, uniform_integers(batch * steps, 71 + states, -1, 4),
+                            uniform_integers(batch, 72 + states, 0, static_cast<std::int64_t>(steps))};
+      expect_reference<TypeParam>(model, sequences);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace bellman

@@ -183,7 +183,8 @@ TEST(HmmPlan, LargeModelsAreSharedByATeam) {
 
 TEST(HmmPlan, ManyStatesAreSweptByTiles) {
   for (const bool is_double : {false, true}) {
-    for (const std::size_t states : {17, 33, 64, 96, 100, 255, 256}) {
+    for (const std::size_t states : {17, 33, 64, 65, 96, 100, 255, 256}) {
+      if (!is_double && states <= 64) continue;
       const HmmPlan few = impl::plan_hmm_log_likelihood(warps, is_double, 8, states, 64, 128);
       const HmmPlan many = impl::plan_hmm_log_likelihood(warps, is_double, 65536, states, 64, 128);
       EXPECT_EQ(few.tiles.sequences, 1) << few;
@@ -202,6 +203,25 @@ TEST(HmmPlan, ManyStatesAreSweptByTiles) {
     EXPECT_EQ(few.sweep, HmmSweep::steps) << few;
     EXPECT_EQ(few.workspace_bytes, many.workspace_bytes);
     EXPECT_EQ(few.tiles.sequences, many.tiles.sequences);
+  }
+}
+
+TEST(HmmPlan, DozensOfStatesAreSweptByTensorProductsInFloat) {
+  for (const std::size_t states : {17, 32, 33, 48, 64}) {
+    std::size_t workspace = 0;
+    for (const std::size_t batch : {1, 16, 17, 64, 2048, 5000, 40000, 65536, 1000001}) {
+      const HmmPlan plan = impl::plan_hmm_log_likelihood(warps, false, batch, states, 64, 128);
+      EXPECT_EQ(plan.sweep, HmmSweep::tensors) << plan;
+      EXPECT_EQ(plan.first, Rung::linear_float) << plan;
+      EXPECT_LE(plan.tiles.scratch_bytes, warps.fast_scratch_bytes) << plan;
+      EXPECT_LE(plan.tiles.team_threads, 8) << plan;
+      // No sequence is left out.
+      EXPECT_EQ(plan.tiles.sequences, 16 * plan.tiles.team_threads) << plan;
+      EXPECT_GE(plan.tiles.league_size * plan.tiles.sequences, static_cast<std::int64_t>(batch)) << plan;
+      EXPECT_LT((plan.tiles.league_size - 1) * plan.tiles.sequences, static_cast<std::int64_t>(batch)) << plan;
+      if (workspace == 0) workspace = plan.workspace_bytes;
+      EXPECT_EQ(plan.workspace_bytes, workspace) << plan;
+    }
   }
 }
 

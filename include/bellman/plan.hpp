@@ -66,20 +66,21 @@ enum class HmmSweep : std::uint8_t {
   blocks,    ///< few states, long sequences: blocks of steps at the same time, each as what it does to every state
   packs,     ///< few states, hosts: a thread takes a few sequences at a time, a state per SIMD lane
   chain,     ///< any number of states: a team per sequence, whose threads share the states, one barrier a step
+  tensors,   ///< dozens of states, float, on GPUs: a warp owns some sequences, a step is a product on tensor cores
   tiles,  ///< up to hundreds of states, on GPUs: a team owns some sequences, each thread a tile of sequences x states
   steps   ///< more states, on GPUs: a launch per step from both ends at once, a team per tile of sequences x states
 };
 
-/// \brief Sizes of the sweeps by tiles and by steps. How many sequences share a team does not show.
+/// \brief Sizes of the sweeps by tensor products, tiles and steps. How many sequences share a team does not show.
 struct HmmTiles {
-  int sequences;              ///< tiles: sequences of a team; steps: sequences that are swept together
-  std::int64_t league_size;   ///< tiles: number of teams
-  int team_threads;           ///< tiles: threads of a team
+  int sequences;              ///< of a team; steps: sequences that are swept together
+  std::int64_t league_size;   ///< tensors, tiles: number of teams
+  int team_threads;           ///< tensors: warps of a team; tiles: threads
   bool weights_in_scratch;    ///< tiles: the transitions lie in scratch as well; else each team reads the workspace
-  std::size_t scratch_bytes;  ///< tiles: bytes of fast scratch per team
+  std::size_t scratch_bytes;  ///< tensors, tiles: bytes of fast scratch per team
 };
 
-/// \brief Plan of an HMM log-likelihood. With the sweeps by tiles and by steps, league, team and scratch are those of the
+/// \brief Plan of an HMM log-likelihood. With the sweeps by tensor products, tiles and steps, league, team and scratch are those of the
 /// launch that takes what they cannot certify further up.
 struct HmmPlan {
   Rung first;                   ///< rung that every sequence starts on
@@ -91,7 +92,7 @@ struct HmmPlan {
   ScratchLevel scratch_level;   ///< where the alpha vectors and a small model live
   std::size_t scratch_bytes;    ///< bytes of it per team
   std::size_t workspace_bytes;  ///< bytes of workspace that the caller provides
-  HmmTiles tiles;               ///< for the sweeps by tiles and by steps
+  HmmTiles tiles;               ///< for the sweeps by tensor products, tiles and steps
 };
 
 /// \brief Plan of a masked reduction: a thread per column, or per pack or block of neighbouring columns, or a team per column

@@ -93,6 +93,7 @@ KOKKOS_FUNCTION void fill_padded_row(const HmmParameters<ExecutionSpace, Real>& 
   const auto is_in_range = [](double weight, int lowest, int highest) {
     return weight >= power_of_two<double>(lowest) && weight <= power_of_two<double>(highest);
   };
+  const int lowest_in_real = row.is_trans ? TileArithmetic<Real>::lowest_entry_exponent : Linear<Real>::lowest_exponent;
   double* const weights = row.weights(tables);
   const std::int64_t copies = state == states - 1 ? stride - states : 0;  // of this state, as padding
   for (std::int64_t k = Lanes::rank(); k < row.length; k += Lanes::size) {
@@ -100,7 +101,7 @@ KOKKOS_FUNCTION void fill_padded_row(const HmmParameters<ExecutionSpace, Real>& 
     const double weight = Kokkos::exp(log_weight);
     const bool is_zero = log_weight == -infinity<double>();
     const bool in_double = is_in_range(weight, Linear<double>::lowest_exponent, Linear<double>::highest_exponent);
-    const bool in_real = is_in_range(weight, Linear<Real>::lowest_exponent, Linear<Real>::highest_exponent);
+    const bool in_real = is_in_range(weight, lowest_in_real, Linear<Real>::highest_exponent);
     if (!in_double && !is_zero) flags |= row_is_out_of_range;
     if (!in_real && !is_zero) flags_in_real |= row_is_out_of_range;
     if (row.is_trans && !is_zero && weight < power_of_two<double>(TileArithmetic<Real>::wide_exponent)) {

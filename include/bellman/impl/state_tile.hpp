@@ -72,13 +72,19 @@ struct TileArithmetic {
   static constexpr int low_exponent = is_float<Real> ? -70 : -500;
   static constexpr int wide_exponent = is_float<Real> ? -50 : -400;
 
+  /// Entries and transitions that are not 0 are not lower: so the low part of a float, as tensor cores take it, is a normal
+  /// number.
+  static constexpr int lowest_entry_exponent = is_float<Real> ? -100 : lowest_exponent;
+  /// Products that a state adds to a sum: of floats on tensor cores three, which are added up in parts.
+  static constexpr int products = is_float<Real> ? 4 : 1;
+
   /// A sum of the products of so many states that is at least this large has lost less than 2^-lost_bits of itself.
   KOKKOS_FUNCTION static Real lowest_sum(std::int64_t states) {
-    return static_cast<Real>(states) * power_of_two<Real>(lowest_exponent + lost_bits);
+    return static_cast<Real>(products * states) * power_of_two<Real>(lowest_exponent + lost_bits);
   }
   /// Elements at least this large need no look.
   KOKKOS_FUNCTION static Real low_value() { return power_of_two<Real>(low_exponent); }
-  KOKKOS_FUNCTION static Real lowest_value() { return power_of_two<Real>(lowest_exponent); }
+  KOKKOS_FUNCTION static Real lowest_value() { return power_of_two<Real>(lowest_entry_exponent); }
 
   /// The power of two to divide by, from the exponent of the largest element.
   KOKKOS_FUNCTION static int shift_of(int peak) {
