@@ -36,6 +36,7 @@ struct NanWatch {
   KOKKOS_FUNCTION void see(Score score) {
     nan = nan || score != score;
   }
+  KOKKOS_FUNCTION void join(const NanWatch& other) { nan = nan || other.nan; }
   /// What all lanes of a group noted.
   template <class Lanes>
   KOKKOS_FUNCTION NanWatch across() const {
@@ -157,6 +158,10 @@ class Linear {
       const Bits seen = key(exponent);
       within = seen > within ? seen : within;
       beyond = seen < beyond ? seen : beyond;
+    }
+    KOKKOS_FUNCTION void join(const Watch& other) {
+      within = other.within > within ? other.within : within;
+      beyond = other.beyond < beyond ? other.beyond : beyond;
     }
     template <class Lanes>
     KOKKOS_FUNCTION Watch across() const {
