@@ -129,8 +129,6 @@ int multiprocessors_of(const Backend& backend) {
   return std::max(1, backend.threads / threads_of_multiprocessor);
 }
 
-constexpr int teams_of_multiprocessor = 2;
-
 /// Whether many teams on each problem are quicker than one: problems too few to fill the device.
 bool is_for_pipeline(int multiprocessors, std::size_t rows, std::size_t columns, std::int64_t problems) {
   if (problems <= 0 || problems > 4 * multiprocessors) return false;
@@ -162,11 +160,16 @@ AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::s
   }
   if (lanes == 32 && has_workspace && is_for_pipeline(multiprocessors_of(backend), rows, columns, problems)) {
     plan.sweep = AlignmentSweep::pipeline;
-    plan.rows_per_lane = FewLargeShape::rows_per_lane;
+    plan.rows_per_lane = FewLargeShape<float>::rows_per_lane;
     plan.scratch_level = ScratchLevel::fast;
-    plan.scratch_bytes = FewLargeShape::bytes<double> + sizeof(std::uint32_t) + alignment_slack;
-    plan.most_teams = teams_of_multiprocessor * multiprocessors_of(backend);
-    plan.workspace_bytes = alignment_slack + PipelineMemory(nullptr, problems, pipeline_blocks(static_cast<std::int64_t>(rows)), static_cast<std::int64_t>(columns)).bytes();
+    plan.scratch_bytes = (is_double ? FewLargeShape<double>::bytes<double, double>
+                                    : FewLargeShape<float>::bytes<double, float>)+sizeof(std::uint32_t) +
+                         alignment_slack;
+    plan.most_teams = pipeline_teams_of_multiprocessor * multiprocessors_of(backend);
+    plan.workspace_bytes =
+        alignment_slack + PipelineMemory(nullptr, problems, pipeline_blocks(static_cast<std::int64_t>(rows)),
+                                         static_cast<std::int64_t>(columns))
+                              .bytes();
     return plan;
   }
   const Rung best = is_double ? Rung::linear_double : Rung::linear_mixed;

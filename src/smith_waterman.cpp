@@ -283,18 +283,13 @@ struct PackTeam {
   }
 };
 
-/// Whether each row is contiguous and begins at a multiple of 16 bytes.
-template <class View>
-bool begins_aligned(const View& scores) {
-  constexpr std::size_t width = 16 / sizeof(typename View::value_type);
-  return reinterpret_cast<std::uintptr_t>(scores.data()) % 16 == 0 &&
-         (scores.stride(2) == 1 || scores.extent(2) == 1) && scores.stride(1) % width == 0 &&
-         scores.stride(0) % width == 0;
-}
-/// Whether it consists of whole tiles as well.
+/// Whether each row begins at a multiple of 16 bytes and consists of whole tiles.
 template <class View>
 bool is_aligned(const View& scores) {
-  return begins_aligned(scores) && scores.extent(2) % (16 / sizeof(typename View::value_type)) == 0;
+  constexpr std::size_t width = 16 / sizeof(typename View::value_type);
+  return reinterpret_cast<std::uintptr_t>(scores.data()) % 16 == 0 &&
+         (scores.stride(2) == 1 || scores.extent(2) == 1) && scores.extent(2) % width == 0 &&
+         scores.stride(1) % width == 0 && scores.stride(0) % width == 0;
 }
 
 }  // namespace
@@ -311,7 +306,7 @@ void smith_waterman_score(const ExecutionSpace& exec, const StridedView<const Re
   const AlignmentPlan plan = plan_smith_waterman(backend, is_double<Real>(), scores.extent(1), scores.extent(2),
                                                  options, is_aligned(scores), problems, workspace.data() != nullptr);
   if (plan.sweep == AlignmentSweep::pipeline) {
-    return launch_pipeline(exec, plan, scores, score, options, statuses, begins_aligned(scores), workspace.data());
+    return launch_pipeline(exec, plan, scores, score, options, statuses, is_aligned(scores), workspace.data());
   }
   const Rungs<Real> rungs(options.temperature, options.gap);
   const bool is_empty = scores.extent(1) == 0 || scores.extent(2) == 0;
@@ -375,11 +370,10 @@ void smith_waterman_score(const ExecutionSpace& exec, const StridedView<const Re
   }
 }
 
-#define BELLMAN_INSTANTIATE_FOR(Space, Real)                                                                     \
-  template void smith_waterman_score<Space, Real>(const Space&, const StridedView<const Real***, Space>&,        \
-                                                  const StridedView<Real*, Space>&, const SmithWatermanOptions&, \
-                                                  const StridedView<Status*, Space>&,                            \
-                                                  const StridedView<std::byte*, Space>&);
+#define BELLMAN_INSTANTIATE_FOR(Space, Real)                                                    \
+  template void smith_waterman_score<Space, Real>(                                              \
+      const Space&, const StridedView<const Real***, Space>&, const StridedView<Real*, Space>&, \
+      const SmithWatermanOptions&, const StridedView<Status*, Space>&, const StridedView<std::byte*, Space>&);
 #define BELLMAN_INSTANTIATE(Space)      \
   BELLMAN_INSTANTIATE_FOR(Space, float) \
   BELLMAN_INSTANTIATE_FOR(Space, double)

@@ -31,6 +31,7 @@ template <class ExecutionSpace, class Real>
 struct PipelineTeam {
   using Team = typename Kokkos::TeamPolicy<ExecutionSpace>::member_type;
   using Thread = LaneGroup<ExecutionSpace>;
+  using Shape = FewLargeShape<Real>;
 
   PipelineScores<Real> scores;
   Rungs<Real> rungs;
@@ -41,8 +42,8 @@ struct PipelineTeam {
 
   KOKKOS_FUNCTION void operator()(const Team& team) const {
     std::byte* const scratch =
-        aligned(team_scratch(team, ScratchLevel::fast, FewLargeShape::bytes<double> + sizeof(std::uint32_t)));
-    auto* const told = reinterpret_cast<std::uint32_t*>(scratch + FewLargeShape::bytes<double>);
+        aligned(team_scratch(team, ScratchLevel::fast, Shape::template bytes<double, Real> + sizeof(std::uint32_t)));
+    auto* const told = reinterpret_cast<std::uint32_t*>(scratch + Shape::template bytes<double, Real>);
     const bool is_teller = team.team_rank() == 0 && Thread::rank() == 0;
     const auto tell_all = [&](std::uint32_t value) {
       team.team_barrier();  // all have read what was told before
@@ -100,18 +101,18 @@ struct PipelineTeam {
     using Cell = typename Recurrence::Cell;
     using Found = PipelineFound<typename Recurrence::Result, typename Algebra::Watch>;
     const PipelineMemory memory = self.memory;
+    const PipelineScores<Real> scores = self.scores;
     const Recurrence recurrence{algebra};
     const auto join = [&](const auto& a, const auto& b) { return recurrence.join(a, b); };
     auto* const found_of_problem = reinterpret_cast<Found*>(memory.found(problem));
-    Found* const found_of_block = found_of_problem + block * FewLargeShape::threads;
-    sweep_block<Thread, FewLargeShape>(
-        team, recurrence, self.scores, problem, std::int64_t{block} * FewLargeShape::block_rows, scratch,
-        RowInMemory<Cell>(block == 0 ? nullptr : memory.row(problem, block - 1)),
-        RowInMemory<Cell>(block + 1 == memory.blocks ? nullptr : memory.row(problem, block)),
-        [&](const auto& result, const auto& watch) {
-          const Found found{Thread::reduce(result, join), watch.template across<Thread>()};
-          if (Thread::rank() == 0) found_of_block[team.team_rank()] = found;
-        });
+    Found* const found_of_block = found_of_problem + block * Shape::threads;
+    sweep_block<Thread, Shape>(team, recurrence, scores, problem, std::int64_t{block} * Shape::block_rows, scratch,
+                               RowInMemory<Cell>(block == 0 ? nullptr : memory.row(problem, block - 1)),
+                               RowInMemory<Cell>(block + 1 == memory.blocks ? nullptr : memory.row(problem, block)),
+                               [&](const auto& result, const auto& watch) {
+                                 const Found found{Thread::reduce(result, join), watch.template across<Thread>()};
+                                 if (Thread::rank() == 0) found_of_block[team.team_rank()] = found;
+                               });
     Kokkos::memory_fence();
     team.team_barrier();  // all that the team has found is in memory
     if (team.team_rank() != 0) return;
@@ -121,20 +122,20 @@ struct PipelineTeam {
     if (Thread::from_lane(done, 0) + 1 != memory.blocks) return;
     Kokkos::memory_fence();
     Found all{recurrence.empty_result(), algebra.watch()};
-    for (std::uint32_t k = Thread::rank(); k < memory.blocks * FewLargeShape::threads; k += Thread::size) {
+    for (std::uint32_t k = Thread::rank(); k < memory.blocks * Shape::threads; k += Thread::size) {
       const Found& found = found_of_problem[k];
       all.result = recurrence.join(all.result, found.result);
       all.watch.join(found.watch);
     }
-    const Judgement judgement =
-        algebra.judge(Thread::reduce(all.result, join), all.watch.template across<Thread>(),
-                      self.scores.rows + self.scores.columns, score_tolerance<Real>);
+    const Judgement judgement = algebra.judge(Thread::reduce(all.result, join), all.watch.template across<Thread>(),
+                                              scores.rows + scores.columns, score_tolerance<Real>);
     if (Thread::rank() != 0) return;
     PipelineCounters& counters = memory.counters[step];
     if (judgement.certified) {
       self.outputs.write(problem, judgement.score);
     } else {
-      memory.open_problems(step + 1)[Kokkos::atomic_fetch_add(&counters.open, 1u)] = static_cast<std::uint32_t>(problem);
+      memory.open_problems(step + 1)[Kokkos::atomic_fetch_add(&counters.open, 1u)] =
+          static_cast<std::uint32_t>(problem);
     }
     Kokkos::memory_fence();
     Kokkos::atomic_fetch_add(&counters.judged, 1u);
@@ -166,22 +167,20 @@ void launch_pipeline(const ExecutionSpace& exec, const AlignmentPlan& plan,
                                       rows,
                                       columns,
                                       has_pieces};
-    launch_teams(label, exec,
-                 PipelineTeam<ExecutionSpace, Real>{source,
-                                                    Rungs<Real>(options.temperature, options.gap),
-                                                    {score, statuses, false},
-                                                    memory,
-                                                    plan.first},
-                 std::min<std::int64_t>(problems * memory.blocks, plan.most_teams), FewLargeShape::threads,
-                 lanes_of<ExecutionSpace>, plan.scratch_level, plan.scratch_bytes);
+    constexpr unsigned threads = FewLargeShape<Real>::threads * lanes_of<ExecutionSpace>;
+    launch_teams<threads, pipeline_teams_of_multiprocessor>(
+        label, exec,
+        PipelineTeam<ExecutionSpace, Real>{
+            source, Rungs<Real>(options.temperature, options.gap), {score, statuses, false}, memory, plan.first},
+        std::min<std::int64_t>(problems * memory.blocks, plan.most_teams), FewLargeShape<Real>::threads,
+        lanes_of<ExecutionSpace>, plan.scratch_level, plan.scratch_bytes);
   }
 }
 
-#define BELLMAN_INSTANTIATE_FOR(Space, Real)                                                                      \
-  template void launch_pipeline<Space, Real>(                                                                     \
-      const Space&, const AlignmentPlan&, const StridedView<const Real***, Space>&,                               \
-      const StridedView<Real*, Space>&, const SmithWatermanOptions&, const StridedView<Status*, Space>&, bool, \
-      std::byte*);
+#define BELLMAN_INSTANTIATE_FOR(Space, Real)                                                                          \
+  template void launch_pipeline<Space, Real>(                                                                         \
+      const Space&, const AlignmentPlan&, const StridedView<const Real***, Space>&, const StridedView<Real*, Space>&, \
+      const SmithWatermanOptions&, const StridedView<Status*, Space>&, bool, std::byte*);
 #define BELLMAN_INSTANTIATE(Space)      \
   BELLMAN_INSTANTIATE_FOR(Space, float) \
   BELLMAN_INSTANTIATE_FOR(Space, double)

@@ -475,6 +475,10 @@ TYPED_TEST(SmithWaterman, AWorkspaceDoesNotShow) {
     for (const double temperature : {1.0, 0.0, 1e-40}) {
       if (temperature == 1e-40 && rows != 129) continue;  // LogSumExp alone: slow
       const SmithWatermanOptions options{-1, temperature};
+      // Without one the calls are the same.
+      const typename TypeParam::Space space;
+      const bool wants_one = smith_waterman_score_workspace_size<Real>(space, batch, rows, columns, options) > 0;
+      if (!wants_one && rows > 65) continue;
       for (const auto& exec : instances<typename TypeParam::Space>()) {
         typename TypeParam::template Array<Real, 1> without({batch}), with({batch});
         typename TypeParam::template Array<Status, 1> statuses({batch}), statuses_with({batch});
@@ -513,7 +517,7 @@ TYPED_TEST(SmithWatermanContiguous, WorkspacesOfTwoInstances) {
   Kokkos::fence();
   const auto workspace_of_first = full_workspace<Real>(parts[0], batch, rows, columns, {});
   const auto workspace_of_second = full_workspace<Real>(parts[1], batch, rows, columns, {});
-  const int calls = std::is_same_v<Space, Kokkos::DefaultHostExecutionSpace> ? 1 : 20;
+  const int calls = workspace_of_first.extent(0) > 0 ? 20 : 1;
   for (int call = 0; call < calls; ++call) {
     smith_waterman_score(parts[0], first.view(), got_first.view(), {}, {}, workspace_of_first);
     smith_waterman_score(parts[1], second.view(), got_second.view(), {}, {}, workspace_of_second);
@@ -534,6 +538,7 @@ TYPED_TEST(SmithWatermanContiguous, LargeSizesWithAWorkspace) {
   struct Shape {
     std::size_t batch, rows, columns;
   };
+  if (smith_waterman_score_workspace_size<Real>(Space(), 1, 3000, 3000) == 0) GTEST_SKIP() << "no use on this backend";
   for (const auto& [batch, rows, columns] :
        {Shape{1, 70, 60000}, Shape{1, 40000, 256}, Shape{2, 3001, 3002}, Shape{300, 140, 270}}) {
     typename TypeParam::template Array<Real, 3> scores({batch, rows, columns},
@@ -541,7 +546,8 @@ TYPED_TEST(SmithWatermanContiguous, LargeSizesWithAWorkspace) {
     typename TypeParam::template Array<Real, 1> without({batch}), with({batch});
     const Space exec;
     smith_waterman_score(exec, scores.view(), without.view());
-    smith_waterman_score(exec, scores.view(), with.view(), {}, {}, full_workspace<Real>(exec, batch, rows, columns, {}));
+    smith_waterman_score(exec, scores.view(), with.view(), {}, {},
+                         full_workspace<Real>(exec, batch, rows, columns, {}));
     exec.fence();
     EXPECT_EQ(with.values(), without.values()) << batch << " x " << rows << " x " << columns;
   }

@@ -77,18 +77,17 @@ void smith_waterman_score(const ExecutionSpace& exec, const ScoresView& scores, 
   impl::require_extent(function, "score", score, 0, scores.extent(0), "B = scores.extent(0)");
   impl::require_extent(function, "statuses", statuses, 0, scores.extent(0), "B = scores.extent(0)");
   if constexpr (!impl::is_no_view<WorkspaceView>) {
-    const auto wanted = smith_waterman_score_workspace_size<Real>(exec, scores.extent(0), scores.extent(1),
-                                                                  scores.extent(2), options);
+    const auto wanted =
+        smith_waterman_score_workspace_size<Real>(exec, scores.extent(0), scores.extent(1), scores.extent(2), options);
     impl::require_workspace(function, workspace, wanted);
   }
-  impl::require_distinct_outputs(
-      function, impl::named_views("score", score, "statuses", statuses, "workspace", workspace),
-      impl::named_views("scores", scores));
+  impl::require_distinct_outputs(function,
+                                 impl::named_views("score", score, "statuses", statuses, "workspace", workspace),
+                                 impl::named_views("scores", scores));
 
-  impl::smith_waterman_score<ExecutionSpace, Real>(exec, impl::canonical<const Real***>(exec, scores),
-                                                   impl::canonical<Real*>(exec, score), options,
-                                                   impl::canonical<Status*>(exec, statuses),
-                                                   impl::canonical<std::byte*>(exec, workspace));
+  impl::smith_waterman_score<ExecutionSpace, Real>(
+      exec, impl::canonical<const Real***>(exec, scores), impl::canonical<Real*>(exec, score), options,
+      impl::canonical<Status*>(exec, statuses), impl::canonical<std::byte*>(exec, workspace));
 }
 
 }  // namespace bellman

@@ -47,17 +47,17 @@ enum class AlignmentSweep : std::uint8_t {
 
 /// \brief Plan of an alignment score. Lanes march along the anti-diagonals of row strips.
 struct AlignmentPlan {
-  Rung first;                  ///< rung that every problem starts on
-  Rung last;                   ///< rung that always succeeds
-  AlignmentSweep sweep;        ///< how the cells are visited
-  int lanes;                   ///< lanes that share a problem
-  int rows_per_lane;           ///< rows of a strip that one lane owns, in registers
-  ScratchLevel scratch_level;  ///< where scores and the row between two strips live
-  std::size_t scratch_bytes;   ///< bytes of it per team
-  std::size_t climb_bytes;     ///< tiles: bytes of large scratch per team, for problems that climb
-  int most_teams;              ///< tiles, pipeline: what these teams do not hold is taken in turns
-  int problems_per_thread;     ///< packs: problems side by side, one a SIMD lane
-  std::size_t workspace_bytes; ///< pipeline: bytes of workspace that the caller provides
+  Rung first;                   ///< rung that every problem starts on
+  Rung last;                    ///< rung that always succeeds
+  AlignmentSweep sweep;         ///< how the cells are visited
+  int lanes;                    ///< lanes that share a problem
+  int rows_per_lane;            ///< rows of a strip that one lane owns, in registers
+  ScratchLevel scratch_level;   ///< where scores and the row between two strips live
+  std::size_t scratch_bytes;    ///< bytes of it per team
+  std::size_t climb_bytes;      ///< tiles: bytes of large scratch per team, for problems that climb
+  int most_teams;               ///< tiles, pipeline: what these teams do not hold is taken in turns
+  int problems_per_thread;      ///< packs: problems side by side, one a SIMD lane
+  std::size_t workspace_bytes;  ///< pipeline: bytes of workspace that the caller provides
 };
 
 /// \brief Who holds the states of a hidden Markov model. Matrices and lanes round alike: which of them is chosen does not

@@ -108,7 +108,7 @@ class LogSumExp {
     const double low = b > a ? a : b;
     // low is -inf, or NaN from (-inf) + (+inf), for a forbidden term; high is infinite only where nothing finite matters.
     if (!(low > -infinity<double>()) || high == infinity<double>()) return high;
-    return high + temperature_ * Kokkos::log1p(Kokkos::exp((low - high) / temperature_));
+    return high + temperature_ * log1p_exp((low - high) / temperature_);
   }
   KOKKOS_FUNCTION Value plus_times(Value addend, Value value, Weight weight) const {
     return plus(addend, value + weight);
@@ -121,6 +121,9 @@ class LogSumExp {
   }
 
  private:
+  /// A function: long code, in many places that are rarely reached.
+  BELLMAN_NOINLINE KOKKOS_FUNCTION static double log1p_exp(double x) { return Kokkos::log1p(Kokkos::exp(x)); }
+
   double temperature_;
   double gap_;
 };

@@ -69,6 +69,11 @@ struct LaneGroup {
       std::memset(to, 0, 16);
     }
   }
+  /// Likewise for one element of 4 or 8 bytes.
+  template <class T>
+  KOKKOS_FUNCTION static void copy_or_zero(T* to, const T* from, bool exists) {
+    *to = exists ? *from : T(0);
+  }
   /// Ends a batch of copies of this lane, perhaps an empty one.
   KOKKOS_FUNCTION static void commit_copies() {}
   /// Waits until at most \p pending batches of this lane, the latest, are on their way; sync() shows them to the others.
@@ -124,6 +129,16 @@ struct LaneGroup<Kokkos::Cuda, lanes> {
     KOKKOS_IF_ON_DEVICE((asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
                                           static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
                                       "l"(__cvta_generic_to_global(from)), "r"(exists ? 16 : 0)
+                                      : "memory");))
+  }
+  template <class T>
+  KOKKOS_FUNCTION static void copy_or_zero([[maybe_unused]] T* to, [[maybe_unused]] const T* from,
+                                           [[maybe_unused]] bool exists) {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    KOKKOS_IF_ON_DEVICE((constexpr int bytes = sizeof(T);
+                         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(
+                                          static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
+                                      "l"(__cvta_generic_to_global(from)), "n"(bytes), "r"(exists ? bytes : 0)
                                       : "memory");))
   }
   KOKKOS_FUNCTION static void commit_copies() {

@@ -13,6 +13,7 @@
 /// another team.
 
 #include <Kokkos_Core.hpp>
+#include <bellman/impl/floating_point.hpp>
 #include <bellman/impl/lanes.hpp>
 #include <bellman/impl/tile_sweep.hpp>
 #include <bellman/impl/unroll.hpp>
@@ -22,15 +23,17 @@
 namespace bellman::impl {
 
 /// What is compiled into a pipeline sweep.
-template <int strips_of_block, int rows_of_lane, int lag_of_lane, int columns_of_stage, int stages_ahead>
+template <int strips_of_block, int rows_of_lane, int lag_of_lane, int columns_of_stage, int stages_ahead,
+          int makers_of_strip>
 struct PipelineShape {
   static constexpr int lanes = 32;
   static constexpr int strips = strips_of_block;
   static constexpr int rows_per_lane = rows_of_lane;
-  static constexpr int lag = lag_of_lane;            ///< columns between a lane and the next
-  static constexpr int stage = columns_of_stage;     ///< columns between two barriers
-  static constexpr int lead = stages_ahead;          ///< stages that scores have to arrive in
-  static constexpr int threads = 2 * strips + 1;
+  static constexpr int lag = lag_of_lane;         ///< columns between a lane and the next
+  static constexpr int stage = columns_of_stage;  ///< columns between two barriers
+  static constexpr int lead = stages_ahead;       ///< stages that scores have to arrive in
+  static constexpr int makers = makers_of_strip;  ///< threads that turn the scores of a strip into weights
+  static constexpr int threads = strips + strips * makers + 1;
   static constexpr int strip_rows = lanes * rows_per_lane;
   static constexpr int block_rows = strips * strip_rows;
   static constexpr int last_lag = lag * (lanes - 1);  ///< columns between the first lane of a strip and the last
@@ -38,24 +41,31 @@ struct PipelineShape {
   static constexpr int strip_delay = lag_stages + 1;  ///< stages between a strip and the next
   static constexpr int held = 3;                      ///< stages in each ring
   static constexpr int arriving = 64;                 ///< columns of the ring for the row above a block
-  static_assert(stage % lag == 0 && arriving >= 4 * stage + lanes && (arriving & (arriving - 1)) == 0);
+  static_assert(stage % lag == 0 && stage % makers == 0 && arriving >= 4 * stage + lanes &&
+                (arriving & (arriving - 1)) == 0);
 
   template <class Cell>
-  static constexpr std::size_t weights_bytes = std::size_t{held} * stage * strip_rows * sizeof(Cell);
-  template <class Cell>
-  static constexpr std::size_t bytes =
-      strips * weights_bytes<Cell> + ((strips - 1) * held * stage + arriving) * sizeof(Cell);
+  static constexpr std::size_t weights_bytes = std::size_t{held} * stage* strip_rows * sizeof(Cell);
+  /// Of scores on their way to one thread.
+  template <class Real>
+  static constexpr std::size_t arriving_bytes = std::size_t{lead} * strip_rows* stage / makers * sizeof(Real);
+  template <class Cell, class Real>
+  static constexpr std::size_t bytes = strips*(weights_bytes<Cell> +
+                                               makers * arriving_bytes<Real>)+((strips - 1) * held * stage + arriving) *
+                                       sizeof(Cell);
 
   KOKKOS_FUNCTION static std::int64_t stages_of_strip(std::int64_t columns) {
     return (columns + last_lag + stage - 1) / stage;
   }
 };
 
-/// The shape that is compiled.
-using FewLargeShape = PipelineShape<2, 2, 2, 8, 3>;
+/// The shapes that are compiled: as many stages of scores ahead as 48 KB of scratch hold.
+template <class Real>
+using FewLargeShape = PipelineShape<2, 2, 2, 8, is_float<Real> ? 4 : 2, 2>;
+inline constexpr int pipeline_teams_of_multiprocessor = 2;  ///< at a time
 
 KOKKOS_FUNCTION inline std::int64_t pipeline_blocks(std::int64_t rows) {
-  return (rows + FewLargeShape::block_rows - 1) / FewLargeShape::block_rows;
+  return (rows + FewLargeShape<float>::block_rows - 1) / FewLargeShape<float>::block_rows;
 }
 
 /// How far the teams of a call are with one rung.
@@ -103,7 +113,7 @@ struct PipelineMemory {
     return reinterpret_cast<std::uint32_t*>(begin() + cleared_bytes()) + std::int64_t{step - 1} * problems;
   }
   KOKKOS_FUNCTION std::byte* found(std::int64_t problem) const {
-    return begin() + cleared_bytes() + list_bytes() + problem * blocks * (FewLargeShape::threads * found_bytes);
+    return begin() + cleared_bytes() + list_bytes() + problem * blocks * (FewLargeShape<float>::threads * found_bytes);
   }
   std::size_t bytes() const { return static_cast<std::size_t>(found(problems) - begin()); }
 
@@ -123,7 +133,7 @@ struct PipelineScores {
   const Real* data;
   std::int64_t problem_stride, row_stride, column_stride;  ///< in elements
   std::int64_t rows, columns;
-  bool has_pieces;  ///< rows are contiguous and begin at multiples of 16 bytes
+  bool has_pieces;  ///< rows are contiguous, begin at multiples of 16 bytes, and are multiples of 16 bytes long
 };
 
 /// The cells of the row between two blocks, on their way from one team to another. Each says by itself whether it has
@@ -157,84 +167,103 @@ struct alignas(sizeof(Cell) * rows) CellColumn {
   Cell cells[rows];
 };
 
-/// The thread that turns the scores of a strip into weights. Lane l has the rows that lane l of the visiting thread has.
-template <class Shape, class Cell, class Algebra, class Real>
+/// A thread that turns scores of a strip into weights: a part of the columns of each stage. Lane l has the rows that lane l
+/// of the visiting thread has. The scores arrive by asynchronous copies, each lane's own in a ring of its own.
+template <class Shape, class Lanes, class Cell, class Algebra, class Real>
 class WeightMaker {
   static constexpr int rows = Shape::rows_per_lane, stage = Shape::stage, width = Piece<Real>::columns;
+  static constexpr int share = stage / Shape::makers;  // columns of a stage that this thread takes
+  static constexpr int pieces = share / width;
+  static_assert(share % width == 0);
   using Column = CellColumn<Cell, rows>;
 
  public:
   typename Algebra::Watch watch;
 
+  /// \param first_row  of lane 0
+  /// \param arriving   Shape::lead stages of this thread's scores
   KOKKOS_FUNCTION WeightMaker(const Algebra& algebra, const PipelineScores<Real>& scores, std::int64_t problem,
-                              std::int64_t first_row, int lane, std::byte* ring)
+                              std::int64_t first_row, int part, std::byte* weights, std::byte* arriving)
       : watch(algebra.watch()),
         algebra_(algebra),
         scores_(scores),
-        from_(scores.data + problem * scores.problem_stride + first_row * scores.row_stride),
-        ring_(reinterpret_cast<Column*>(ring) + lane),
-        owned_(scores.rows - first_row < rows ? static_cast<int>(scores.rows - first_row) : rows),
-        block_(-(lane * Shape::lag / stage)),
-        shift_(lane * Shape::lag % stage) {
+        weights_(reinterpret_cast<Column*>(weights) + Lanes::rank()),
+        arriving_(reinterpret_cast<Piece<Real>*>(arriving) + Lanes::rank()),
+        column_(part * share - Lanes::rank() * Shape::lag / stage * stage),
+        shift_(Lanes::rank() * Shape::lag % stage + part * share) {
+    const std::int64_t own_row = first_row + Lanes::rank() * rows;
+    owned_ = scores.rows - own_row < rows ? static_cast<int>(scores.rows - own_row) : rows;
+    from_ =
+        scores.data + problem * scores.problem_stride + own_row * scores.row_stride + column_ * scores.column_stride;
     BELLMAN_UNROLL
-    for (int n = 0; n < Shape::lead; ++n) read(n, block_ + n);
+    for (int n = 0; n < Shape::lead; ++n) ask();
   }
 
-  /// Makes the weights of one stage; \p which counts the stages modulo lead, and is known when compiled.
-  KOKKOS_FUNCTION void make(int which) {
-    Column* const here = ring_ + slot_ * (stage * Shape::lanes);
-    slot_ = slot_ + 1 == Shape::held ? 0 : slot_ + 1;
-    Column* const next = ring_ + slot_ * (stage * Shape::lanes);
-    BELLMAN_UNROLL
-    for (int c = 0; c < stage; ++c) {
-      Column column;
-      BELLMAN_UNROLL
-      for (int r = 0; r < rows; ++r) {
-        const auto weight = algebra_.weight(pieces_[which][r][c / width].scores[c % width], watch);
-        column.cells[r] = static_cast<Cell>(weight);
-      }
-      const int place = c + shift_;
-      *((place < stage ? here + place * Shape::lanes : next + (place - stage) * Shape::lanes)) = column;
-    }
-    ++block_;
-    read(which, block_ + Shape::lead - 1);
-  }
-
- private:
-  KOKKOS_FUNCTION void read(int which, std::int64_t block) {
-    const std::int64_t first = block * stage;
-    if (scores_.has_pieces && owned_ == rows && block >= 0 && first + stage <= scores_.columns) {
-      BELLMAN_UNROLL
-      for (int r = 0; r < rows; ++r) {
-        const auto* const row = reinterpret_cast<const Piece<Real>*>(from_ + r * scores_.row_stride + first);
-        BELLMAN_UNROLL
-        for (int p = 0; p < stage / width; ++p) pieces_[which][r][p] = row[p];
-      }
-      return;
-    }
+  /// Makes the weights of one stage.
+  KOKKOS_FUNCTION void make() {
+    Lanes::template wait_copies<Shape::lead - 1>();
+    const Piece<Real>* const from = arriving_ + place_ * (rows * pieces * Shape::lanes);
+    Piece<Real> scores[rows][pieces];
     BELLMAN_UNROLL
     for (int r = 0; r < rows; ++r) {
       BELLMAN_UNROLL
-      for (int c = 0; c < stage; ++c) {
-        const std::int64_t column = first + c;
-        // A score of 0 leaves the watch as it is.
-        Real score = 0;
-        if (r < owned_ && column >= 0 && column < scores_.columns) {
-          score = from_[r * scores_.row_stride + column * scores_.column_stride];
+      for (int p = 0; p < pieces; ++p) scores[r][p] = from[(r * pieces + p) * Shape::lanes];
+    }
+    Column* const here = weights_ + slot_ * (stage * Shape::lanes);
+    slot_ = slot_ + 1 == Shape::held ? 0 : slot_ + 1;
+    Column* const next = weights_ + slot_ * (stage * Shape::lanes);
+    BELLMAN_UNROLL
+    for (int c = 0; c < share; ++c) {
+      Column column;
+      BELLMAN_UNROLL
+      for (int r = 0; r < rows; ++r) {
+        column.cells[r] = static_cast<Cell>(algebra_.weight(scores[r][c / width].scores[c % width], watch));
+      }
+      const int place = c + shift_;
+      *(place < stage ? here + place * Shape::lanes : next + (place - stage) * Shape::lanes) = column;
+    }
+    ask();
+  }
+
+ private:
+  /// Asks for the scores of one more stage, in the place of those just read. What does not exist is 0, which leaves the watch
+  /// as it is.
+  KOKKOS_FUNCTION void ask() {
+    Piece<Real>* const to = arriving_ + place_ * (rows * pieces * Shape::lanes);
+    place_ = place_ + 1 == Shape::lead ? 0 : place_ + 1;
+    if (scores_.has_pieces) {
+      BELLMAN_UNROLL
+      for (int r = 0; r < rows; ++r) {
+        BELLMAN_UNROLL
+        for (int p = 0; p < pieces; ++p) {
+          const bool exists = r < owned_ && column_ >= 0 && column_ + p * width < scores_.columns;
+          Lanes::copy_16_bytes_or_zeros(to + (r * pieces + p) * Shape::lanes,
+                                        from_ + r * scores_.row_stride + p * width, exists);
         }
-        pieces_[which][r][c / width].scores[c % width] = score;
+      }
+    } else {
+      BELLMAN_UNROLL
+      for (int r = 0; r < rows; ++r) {
+        BELLMAN_UNROLL
+        for (int c = 0; c < share; ++c) {
+          const bool exists = r < owned_ && column_ >= 0 && column_ + c < scores_.columns;
+          Lanes::copy_or_zero(&to[(r * pieces + c / width) * Shape::lanes].scores[c % width],
+                              from_ + r * scores_.row_stride + c * scores_.column_stride, exists);
+        }
       }
     }
+    Lanes::commit_copies();
+    column_ += stage;
+    from_ += stage * scores_.column_stride;
   }
 
   const Algebra algebra_;
   const PipelineScores<Real> scores_;
   const Real* from_;
-  Column* ring_;
-  int owned_;
-  std::int64_t block_;
-  int shift_, slot_ = 0;
-  Piece<Real> pieces_[Shape::lead][rows][stage / width];
+  Column* weights_;
+  Piece<Real>* arriving_;
+  std::int64_t column_;
+  int owned_, shift_, slot_ = 0, place_ = 0;
 };
 
 /// The thread that visits the cells of a strip.
@@ -290,16 +319,18 @@ class StripVisitor {
     Cell* const here = below_ + slot_ * stage;
     slot_ = slot_ + 1 == Shape::held ? 0 : slot_ + 1;
     Cell* const next = below_ + slot_ * stage;
-    Cell from_above[stage];
-    BELLMAN_UNROLL
-    for (int c = 0; c < stage; ++c) from_above[c] = above_[place_ + c];
-    place_ = place_ + stage == ring_columns_ ? 0 : place_ + stage;
-    const std::int64_t own_first = first - Lanes::rank() * lag;
-    const bool exports = is_last && out_.exists();
-    const bool hands_on = is_last && below_ != nullptr;
+    // All that comes from memory before the first cell, all that goes there behind the last: no cell waits for either.
+    Cell from_above[stage], bottom[stage];
+    Column of_stage[stage];
     BELLMAN_UNROLL
     for (int c = 0; c < stage; ++c) {
-      const Column weight = weights[c * Shape::lanes];
+      from_above[c] = above_[place_ + c];
+      of_stage[c] = weights[c * Shape::lanes];
+    }
+    place_ = place_ + stage == ring_columns_ ? 0 : place_ + stage;
+    const std::int64_t own_first = first - Lanes::rank() * lag;
+    BELLMAN_UNROLL
+    for (int c = 0; c < stage; ++c) {
       const bool is_here =
           is_inside || static_cast<std::uint64_t>(own_first + c) < static_cast<std::uint64_t>(columns_);
       Cell up = is_first ? from_above[c] : coming_[c % lag];
@@ -307,7 +338,7 @@ class StripVisitor {
       corner_ = up;
       BELLMAN_UNROLL
       for (int r = 0; r < rows; ++r) {
-        Cell cell = recurrence_.cell(diagonal, up, left_[r], weight.cells[r]);
+        Cell cell = recurrence_.cell(diagonal, up, left_[r], of_stage[c].cells[r]);
         if (!is_inside) cell = is_here ? cell : recurrence_.border();
         const auto with_cell = recurrence_.collect(result, cell);
         result = r < owned_ && is_here ? with_cell : result;
@@ -316,11 +347,17 @@ class StripVisitor {
         up = cell;
       }
       coming_[c % lag] = Lanes::from_previous(up);
-      if (exports) {
-        if (is_here) out_.write(own_first + c, up);
-      }
-      if (hands_on) {
-        *(c + turn < stage ? here + c + turn : next + (c + turn - stage)) = up;
+      bottom[c] = up;
+    }
+    if (is_last && below_ != nullptr) {
+      BELLMAN_UNROLL
+      for (int c = 0; c < stage; ++c) *(c + turn < stage ? here + c + turn : next + (c + turn - stage)) = bottom[c];
+    }
+    if (is_last && out_.exists()) {
+      BELLMAN_UNROLL
+      for (int c = 0; c < stage; ++c) {
+        const std::int64_t column = own_first + c;
+        if (is_inside || (column >= 0 && column < columns_)) out_.write(column, bottom[c]);
       }
     }
   }
@@ -380,11 +417,11 @@ class RowBringer {
 
 /// Visits the cells of one block of a problem. To be called by all threads of a team of Shape::threads.
 ///
-/// \param scratch  Shape::bytes<Cell>, aligned to 16 bytes
+/// \param scratch  Shape::bytes<Cell, Real>, aligned to 16 bytes
 /// \param in, out  the row above the block, and the last one of it
 /// \param finish   finish(result, watch), called by each thread with what it found
 template <class Thread, class Shape, class Team, class Recurrence, class Real, class Finish>
-KOKKOS_FUNCTION void sweep_block(const Team& team, const Recurrence& recurrence, const PipelineScores<Real>& scores,
+KOKKOS_FUNCTION void sweep_block(const Team& team, const Recurrence recurrence, const PipelineScores<Real> scores,
                                  std::int64_t problem, std::int64_t first_row, std::byte* scratch,
                                  RowInMemory<typename Recurrence::Cell> in, RowInMemory<typename Recurrence::Cell> out,
                                  const Finish& finish) {
@@ -397,13 +434,15 @@ KOKKOS_FUNCTION void sweep_block(const Team& team, const Recurrence& recurrence,
                          : static_cast<int>((rows_left + Shape::strip_rows - 1) / Shape::strip_rows);
   const auto stages_of_strip = Shape::stages_of_strip(scores.columns);
   const std::int64_t stages = stages_of_strip + (strips - 1) * Shape::strip_delay + 1;
-  auto* const rows_between = reinterpret_cast<Cell*>(scratch + Shape::strips * weights_bytes);
+  std::byte* const arriving_scores = scratch + Shape::strips * weights_bytes;
+  auto* const rows_between =
+      reinterpret_cast<Cell*>(arriving_scores + Shape::strips * Shape::makers * Shape::template arriving_bytes<Real>);
   Cell* const arriving = rows_between + (Shape::strips - 1) * Shape::held * Shape::stage;
   const int role = team.team_rank();
   const int strip = role % Shape::strips;
   const std::int64_t strip_row = first_row + strip * Shape::strip_rows;
   std::int64_t delay = strip * Shape::strip_delay;
-  if (role == 2 * Shape::strips) {
+  if (role == Shape::threads - 1) {
     RowBringer<Shape, Thread, Cell> bringer(in, scores.columns, recurrence.border(), arriving);
     for (std::int64_t n = 0; n < stages; ++n) {
       bringer.bring();
@@ -411,21 +450,14 @@ KOKKOS_FUNCTION void sweep_block(const Team& team, const Recurrence& recurrence,
     }
     finish(recurrence.empty_result(), recurrence.algebra.watch());
   } else if (role >= Shape::strips) {
-    WeightMaker<Shape, Cell, Algebra, Real> maker(recurrence.algebra, scores, problem,
-                                                  strip_row + Thread::rank() * Shape::rows_per_lane, Thread::rank(),
-                                                  scratch + strip * weights_bytes);
-    std::int64_t n = 0;
-    for (; n < delay && n < stages; ++n) team.team_barrier();
-    while (n < stages) {
-      BELLMAN_UNROLL
-      for (int which = 0; which < Shape::lead; ++which) {
-        if (n < stages) {
-          maker.make(which);
-          team.team_barrier();
-          ++n;
-        }
-      }
+    WeightMaker<Shape, Thread, Cell, Algebra, Real> maker(
+        recurrence.algebra, scores, problem, strip_row, role / Shape::strips - 1, scratch + strip * weights_bytes,
+        arriving_scores + (role - Shape::strips) * Shape::template arriving_bytes<Real>);
+    for (std::int64_t n = 0; n < stages; ++n) {
+      if (n >= delay) maker.make();
+      team.team_barrier();
     }
+    Thread::template wait_copies<0>();
     finish(recurrence.empty_result(), maker.watch);
   } else {
     ++delay;
