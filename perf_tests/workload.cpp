@@ -159,9 +159,12 @@ class SmithWatermanWorkload : public WorkloadOn<ExecutionSpace, Real> {
       : Base(problem.batch, repeat, false),
         options_{.gap = problem.gap, .temperature = problem.temperature},
         data_(upload<Real>(exec_, problem.scores, this->repetition(1, problem.rows * problem.columns))),
-        scores_(data_.data(), problem.batch * repeat, problem.rows, problem.columns) {}
+        scores_(data_.data(), problem.batch * repeat, problem.rows, problem.columns),
+        workspace_(Kokkos::view_alloc(exec_, Kokkos::WithoutInitializing, "bellman::perf::workspace"),
+                   smith_waterman_score_workspace_size<Real>(exec_, problem.batch * repeat, problem.rows,
+                                                             problem.columns, options_)) {}
 
-  void launch() override { smith_waterman_score(exec_, scores_, out_, options_); }
+  void launch() override { smith_waterman_score(exec_, scores_, out_, options_, {}, workspace_); }
 
   void launch_baseline() override {
     if (!baseline_) baseline_.emplace(exec_, scores_, out_, options_);
@@ -176,6 +179,7 @@ class SmithWatermanWorkload : public WorkloadOn<ExecutionSpace, Real> {
   SmithWatermanOptions options_;
   Flat<Real, ExecutionSpace> data_;
   typename Baseline::Scores scores_;
+  Flat<std::byte, ExecutionSpace> workspace_;
   std::optional<Baseline> baseline_;
 };
 

@@ -11,6 +11,7 @@
 #include <bellman/impl/host_kernels.hpp>
 #include <bellman/impl/masked_reduce.hpp>
 #include <bellman/impl/matrix_sweep.hpp>
+#include <bellman/impl/pipeline_sweep.hpp>
 #include <bellman/impl/smith_waterman.hpp>
 #include <bellman/plan.hpp>
 #include <cmath>
@@ -37,6 +38,7 @@ const char* to_string(AlignmentSweep sweep) {
     case AlignmentSweep::tiles: return "tiles";
     case AlignmentSweep::staged: return "staged tiles";
     case AlignmentSweep::strips: return "strips";
+    case AlignmentSweep::pipeline: return "a pipeline of blocks";
     case AlignmentSweep::packs: return "packs";
   }
   return "unknown sweep";
@@ -60,7 +62,10 @@ std::ostream& operator<<(std::ostream& stream, const AlignmentPlan& plan) {
   stream << to_string(plan.first) << " up to " << to_string(plan.last) << ", " << to_string(plan.sweep) << " of "
          << plan.lanes << " lanes per problem, " << plan.rows_per_lane << " rows per lane, " << plan.scratch_bytes
          << " bytes of " << to_string(plan.scratch_level) << " scratch";
-  if (plan.sweep == AlignmentSweep::tiles) stream << ", at most " << plan.most_teams << " teams";
+  if (plan.sweep == AlignmentSweep::tiles || plan.sweep == AlignmentSweep::pipeline) {
+    stream << ", at most " << plan.most_teams << " teams";
+  }
+  if (plan.workspace_bytes > 0) stream << ", " << plan.workspace_bytes << " bytes of workspace";
   if (plan.sweep == AlignmentSweep::packs) stream << ", " << plan.problems_per_thread << " problems side by side";
   return stream;
 }
@@ -125,10 +130,17 @@ int multiprocessors_of(const Backend& backend) {
   return std::max(1, backend.threads / threads_of_multiprocessor);
 }
 
+/// Whether many teams on each problem are quicker than one: problems too few to fill the device.
+bool is_for_pipeline(int multiprocessors, std::size_t rows, std::size_t columns, std::int64_t problems) {
+  if (problems <= 0 || problems > 4 * multiprocessors) return false;
+  return rows >= 64 && columns >= 256 && rows < (std::size_t{1} << 31) / 4096;
+}
+
 }  // namespace
 
 AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::size_t rows, std::size_t columns,
-                                  const SmithWatermanOptions& options, bool is_aligned, std::int64_t problems) {
+                                  const SmithWatermanOptions& options, bool is_aligned, std::int64_t problems,
+                                  bool has_workspace) {
   check_options(options);
   AlignmentPlan plan{};
   std::tie(plan.first, plan.last) = alignment_rungs(is_double, rows, columns, options);
@@ -145,6 +157,20 @@ AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::s
         backend.register_bytes / static_cast<int>(is_float_rung ? sizeof(float) : sizeof(double));
     plan.scratch_bytes = columns * static_cast<std::size_t>(backend.register_bytes) + most_register_bytes;
     plan.scratch_level = level_for(backend, plan.scratch_bytes);
+    return plan;
+  }
+  if (lanes == 32 && has_workspace && is_for_pipeline(multiprocessors_of(backend), rows, columns, problems)) {
+    plan.sweep = AlignmentSweep::pipeline;
+    plan.rows_per_lane = FewLargeShape<float>::rows_per_lane;
+    plan.scratch_level = ScratchLevel::fast;
+    plan.scratch_bytes = (is_double ? FewLargeShape<double>::bytes<double, double>
+                                    : FewLargeShape<float>::bytes<double, float>)+sizeof(std::uint32_t) +
+                         alignment_slack;
+    plan.most_teams = pipeline_teams_of_multiprocessor * multiprocessors_of(backend);
+    plan.workspace_bytes =
+        alignment_slack + PipelineMemory(nullptr, problems, pipeline_blocks(static_cast<std::int64_t>(rows)),
+                                         static_cast<std::int64_t>(columns))
+                              .bytes();
     return plan;
   }
   const Rung best = is_double ? Rung::linear_double : Rung::linear_mixed;

@@ -12,46 +12,11 @@
 
 #include "instantiations.hpp"
 #include "launch.hpp"
+#include "smith_waterman_ladder.hpp"
+#include "smith_waterman_pipeline.hpp"
 
 namespace bellman::impl {
 namespace {
-
-/// The algebras of all rungs.
-template <class Real>
-struct Rungs {
-  Linear<float> linear_float;
-  Linear<double, float> linear_mixed;
-  Linear<double> linear_double;
-  LogSumExp log_double;
-  MaxPlus<Real> max_float;
-  MaxPlus<double> max_double;
-
-  Rungs(double temperature, double gap)
-      : linear_float(temperature, gap),
-        linear_mixed(temperature, gap),
-        linear_double(temperature, gap),
-        log_double(temperature, gap),
-        max_float(temperature, gap),
-        max_double(temperature, gap) {}
-};
-
-KOKKOS_FUNCTION Rung next(Rung rung) {
-  return rung == Rung::linear_float || rung == Rung::linear_mixed ? Rung::linear_double : Rung::log_double;
-}
-
-template <class ExecutionSpace, class Real>
-struct Outputs {
-  StridedView<Real*, ExecutionSpace> score;
-  StridedView<Status*, ExecutionSpace> statuses;
-  bool is_empty;
-
-  KOKKOS_FUNCTION void write(std::int64_t problem, double result) const {
-    score(problem) = static_cast<Real>(result);
-    if (statuses.data() != nullptr) {
-      statuses(problem) = is_empty ? Status::empty : result != result ? Status::not_a_number : Status::ok;
-    }
-  }
-};
 
 /// All lanes of a thread on one problem, in strips (strip_sweep.hpp), from a given rung up the ladder until one certifies.
 /// The row between two strips lives in team scratch.
@@ -332,13 +297,17 @@ bool is_aligned(const View& scores) {
 template <class ExecutionSpace, class Real>
 void smith_waterman_score(const ExecutionSpace& exec, const StridedView<const Real***, ExecutionSpace>& scores,
                           const StridedView<Real*, ExecutionSpace>& score, const SmithWatermanOptions& options,
-                          const StridedView<Status*, ExecutionSpace>& statuses) {
+                          const StridedView<Status*, ExecutionSpace>& statuses,
+                          const StridedView<std::byte*, ExecutionSpace>& workspace) {
   const ProfilingRegion region("bellman::smith_waterman_score");
   static const std::string label = "bellman::smith_waterman_score::sweep";
   const Backend backend = backend_of(exec);
   const auto problems = static_cast<std::int64_t>(scores.extent(0));
   const AlignmentPlan plan = plan_smith_waterman(backend, is_double<Real>(), scores.extent(1), scores.extent(2),
-                                                 options, is_aligned(scores), problems);
+                                                 options, is_aligned(scores), problems, workspace.data() != nullptr);
+  if (plan.sweep == AlignmentSweep::pipeline) {
+    return launch_pipeline(exec, plan, scores, score, options, statuses, is_aligned(scores), workspace.data());
+  }
   const Rungs<Real> rungs(options.temperature, options.gap);
   const bool is_empty = scores.extent(1) == 0 || scores.extent(2) == 0;
   const Outputs<ExecutionSpace, Real> outputs{score, statuses, is_empty};
@@ -401,10 +370,10 @@ void smith_waterman_score(const ExecutionSpace& exec, const StridedView<const Re
   }
 }
 
-#define BELLMAN_INSTANTIATE_FOR(Space, Real)                                                                     \
-  template void smith_waterman_score<Space, Real>(const Space&, const StridedView<const Real***, Space>&,        \
-                                                  const StridedView<Real*, Space>&, const SmithWatermanOptions&, \
-                                                  const StridedView<Status*, Space>&);
+#define BELLMAN_INSTANTIATE_FOR(Space, Real)                                                    \
+  template void smith_waterman_score<Space, Real>(                                              \
+      const Space&, const StridedView<const Real***, Space>&, const StridedView<Real*, Space>&, \
+      const SmithWatermanOptions&, const StridedView<Status*, Space>&, const StridedView<std::byte*, Space>&);
 #define BELLMAN_INSTANTIATE(Space)      \
   BELLMAN_INSTANTIATE_FOR(Space, float) \
   BELLMAN_INSTANTIATE_FOR(Space, double)

@@ -97,10 +97,19 @@ TYPED_TEST(Graph, SmithWaterman) {
     typename TypeParam::template Array<Real, 3> second({batch, rows, columns}, normal_values(size, 72));
     typename TypeParam::template Array<Real, 1> score({batch});
     const SmithWatermanOptions options{.gap = -1.0, .temperature = temperature};
+    const std::string what = "smith_waterman_score " + std::to_string(rows) + "x" + std::to_string(columns);
     TestFixture::expect_replay(
         scores, first, second, score,
-        [&, options](const Space& exec) { smith_waterman_score(exec, scores.view(), score.view(), options); },
-        "smith_waterman_score " + std::to_string(rows) + "x" + std::to_string(columns));
+        [&, options](const Space& exec) { smith_waterman_score(exec, scores.view(), score.view(), options); }, what);
+    const std::size_t bytes = smith_waterman_score_workspace_size<Real>(Space(), batch, rows, columns, options);
+    if (bytes == 0) continue;
+    const Kokkos::View<std::byte*, typename Space::memory_space> workspace("workspace", bytes);
+    TestFixture::expect_replay(
+        scores, first, second, score,
+        [&, options](const Space& exec) {
+          smith_waterman_score(exec, scores.view(), score.view(), options, {}, workspace);
+        },
+        what + " with a workspace");
   }
 }
 

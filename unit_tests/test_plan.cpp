@@ -89,6 +89,37 @@ TEST(AlignmentPlan, TilesWhereRowsAreAlignedAndFit) {
   EXPECT_EQ(plan(warps, false, 256, 256).first, plan(host, false, 256, 256).first);
 }
 
+TEST(AlignmentPlan, FewLargeProblemsAreSharedByTeams) {
+  const auto plan = [](const Backend& backend, bool is_double, std::size_t rows, std::size_t columns,
+                       std::int64_t problems, bool has_workspace = true, bool is_aligned = true,
+                       double temperature = 1) {
+    return impl::plan_smith_waterman(backend, is_double, rows, columns, {-1, temperature}, is_aligned, problems,
+                                     has_workspace);
+  };
+  for (const bool is_double : {false, true}) {
+    for (const double temperature : {0.0, 1.0, 1e-40}) {
+      const AlignmentPlan few = plan(warps, is_double, 1024, 1024, 16, true, true, temperature);
+      EXPECT_EQ(few.sweep, AlignmentSweep::pipeline) << few;
+      EXPECT_LT(few.scratch_bytes, 48u * 1024 - 256) << few;
+      EXPECT_GE(few.workspace_bytes, 16u * 7 * 1024 * sizeof(double)) << few;
+      // The workspace does not depend on the layout, nor the rungs on the workspace.
+      EXPECT_EQ(plan(warps, is_double, 1024, 1024, 16, true, false, temperature).workspace_bytes, few.workspace_bytes);
+      EXPECT_EQ(plan(warps, is_double, 1024, 1024, 16, false, true, temperature).first, few.first);
+    }
+    EXPECT_EQ(plan(warps, is_double, 10000, 10000, 1).sweep, AlignmentSweep::pipeline);
+    EXPECT_EQ(plan(warps, is_double, 500, 100000, 2).sweep, AlignmentSweep::pipeline);
+    // Without a workspace, small or many problems, and hosts.
+    for (const AlignmentPlan& other :
+         {plan(warps, is_double, 1024, 1024, 16, false), plan(warps, is_double, 32, 32, 16),
+          plan(warps, is_double, 256, 256, 4096), plan(warps, is_double, 1024, 1024, 0),
+          plan(warps, is_double, 0, 1024, 16), plan(host, is_double, 1024, 1024, 16),
+          plan(host_with_registers, is_double, 1024, 1024, 16)}) {
+      EXPECT_NE(other.sweep, AlignmentSweep::pipeline) << other;
+      EXPECT_EQ(other.workspace_bytes, 0u) << other;
+    }
+  }
+}
+
 TEST(AlignmentPlan, ProblemsSideBySideOnHosts) {
   const auto plan = [](bool is_double, std::size_t rows, std::size_t columns, double temperature = 1) {
     return impl::plan_smith_waterman(host_with_registers, is_double, rows, columns, {-1, temperature});

@@ -439,5 +439,135 @@ TYPED_TEST(SmithWaterman, RefusesWhatDoesNotFit) {
   for (const Real value : output.values()) EXPECT_TRUE(std::isnan(value));
 }
 
+/// A workspace of any content.
+template <class Real, class Space>
+Kokkos::View<std::byte*, typename Space::memory_space> full_workspace(const Space& exec, std::size_t batch,
+                                                                      std::size_t rows, std::size_t columns,
+                                                                      const SmithWatermanOptions& options) {
+  const std::size_t bytes = smith_waterman_score_workspace_size<Real>(exec, batch, rows, columns, options);
+  const Kokkos::View<std::byte*, typename Space::memory_space> workspace("workspace", bytes);
+  Kokkos::deep_copy(workspace, std::byte{0xa5});
+  return workspace;
+}
+
+/// Problems that certify on the first rung, on the second and on the last, and one with a NaN.
+std::vector<double> mixed_problems(std::size_t batch, std::size_t cells, int seed) {
+  auto scores = normal_values(batch * cells, seed, 1.5);
+  for (std::size_t k = 0; k < scores.size(); k += 7) scores[k] = -inf;
+  const double scales[] = {1, 90, 1, 1e4, 1};
+  for (std::size_t k = 0; k < scores.size(); ++k) scores[k] *= scales[k / cells % std::size(scales)];
+  for (std::size_t b = 4; b < batch; b += 5) scores[b * cells + cells / 3] = nan;
+  return scores;
+}
+
+/// Bitwise the same with a workspace, whatever it holds, and again on the one just used; also where problems climb the
+/// ladder. Sizes around lane groups, strips, blocks and stages of the sweep that takes a workspace on GPUs.
+TYPED_TEST(SmithWaterman, AWorkspaceDoesNotShow) {
+  using Real = typename TypeParam::Real;
+  struct Shape {
+    std::size_t batch, rows, columns;
+  };
+  for (const auto& [batch, rows, columns] :
+       {Shape{6, 64, 256}, Shape{6, 65, 257}, Shape{5, 128, 300}, Shape{7, 129, 263}, Shape{5, 192, 264},
+        Shape{3, 193, 700}, Shape{5, 500, 1001}, Shape{1, 1100, 256}, Shape{90, 130, 260}}) {
+    typename TypeParam::template Array<Real, 3> scores({batch, rows, columns},
+                                                       mixed_problems(batch, rows * columns, 300 + rows));
+    for (const double temperature : {1.0, 0.0, 1e-40}) {
+      if (temperature == 1e-40 && rows != 129) continue;  // LogSumExp alone: slow
+      const SmithWatermanOptions options{-1, temperature};
+      // Without one the calls are the same.
+      const typename TypeParam::Space space;
+      const bool wants_one = smith_waterman_score_workspace_size<Real>(space, batch, rows, columns, options) > 0;
+      if (!wants_one && rows > 65) continue;
+      for (const auto& exec : instances<typename TypeParam::Space>()) {
+        typename TypeParam::template Array<Real, 1> without({batch}), with({batch});
+        typename TypeParam::template Array<Status, 1> statuses({batch}), statuses_with({batch});
+        const auto workspace = full_workspace<Real>(exec, batch, rows, columns, options);
+        smith_waterman_score(exec, scores.view(), without.view(), options, statuses.view());
+        exec.fence();
+        const auto expected = without.values();
+        for (int call = 0; call < 3; ++call) {
+          Kokkos::deep_copy(exec, with.view(), Real(-5));
+          smith_waterman_score(exec, scores.view(), with.view(), options, statuses_with.view(), workspace);
+          exec.fence();
+          const auto got = with.values();
+          for (std::size_t b = 0; b < batch; ++b) {
+            ASSERT_TRUE(near(static_cast<double>(got[b]), static_cast<double>(expected[b]), 0))
+                << "problem " << b << " of " << batch << " x " << rows << " x " << columns << ", t " << temperature;
+          }
+          EXPECT_EQ(statuses_with.values(), statuses.values());
+        }
+      }
+    }
+  }
+}
+
+/// Two instances at once, each with a workspace of its own, many calls deep.
+TYPED_TEST(SmithWatermanContiguous, WorkspacesOfTwoInstances) {
+  using Space = typename TypeParam::Space;
+  using Real = typename TypeParam::Real;
+  const std::size_t batch = 5, rows = 700, columns = 600;
+  const auto parts = Kokkos::Experimental::partition_space(Space(), 1, 1);
+  typename TypeParam::template Array<Real, 3> first({batch, rows, columns}, mixed_problems(batch, rows * columns, 41));
+  typename TypeParam::template Array<Real, 3> second({batch, rows, columns}, mixed_problems(batch, rows * columns, 42));
+  typename TypeParam::template Array<Real, 1> want_first({batch}), want_second({batch}), got_first({batch}),
+      got_second({batch});
+  smith_waterman_score(Space(), first.view(), want_first.view());
+  smith_waterman_score(Space(), second.view(), want_second.view());
+  Kokkos::fence();
+  const auto workspace_of_first = full_workspace<Real>(parts[0], batch, rows, columns, {});
+  const auto workspace_of_second = full_workspace<Real>(parts[1], batch, rows, columns, {});
+  const int calls = workspace_of_first.extent(0) > 0 ? 20 : 1;
+  for (int call = 0; call < calls; ++call) {
+    smith_waterman_score(parts[0], first.view(), got_first.view(), {}, {}, workspace_of_first);
+    smith_waterman_score(parts[1], second.view(), got_second.view(), {}, {}, workspace_of_second);
+  }
+  Kokkos::fence();
+  const auto want_1 = want_first.values(), want_2 = want_second.values();
+  const auto got_1 = got_first.values(), got_2 = got_second.values();
+  for (std::size_t b = 0; b < batch; ++b) {
+    EXPECT_TRUE(near(static_cast<double>(got_1[b]), static_cast<double>(want_1[b]), 0)) << b;
+    EXPECT_TRUE(near(static_cast<double>(got_2[b]), static_cast<double>(want_2[b]), 0)) << b;
+  }
+}
+
+/// Long and thin, and more blocks than teams run at a time.
+TYPED_TEST(SmithWatermanContiguous, LargeSizesWithAWorkspace) {
+  using Space = typename TypeParam::Space;
+  using Real = typename TypeParam::Real;
+  struct Shape {
+    std::size_t batch, rows, columns;
+  };
+  if (smith_waterman_score_workspace_size<Real>(Space(), 1, 3000, 3000) == 0) GTEST_SKIP() << "no use on this backend";
+  for (const auto& [batch, rows, columns] :
+       {Shape{1, 70, 60000}, Shape{1, 40000, 256}, Shape{2, 3001, 3002}, Shape{300, 140, 270}}) {
+    typename TypeParam::template Array<Real, 3> scores({batch, rows, columns},
+                                                       normal_values(batch * rows * columns, 43));
+    typename TypeParam::template Array<Real, 1> without({batch}), with({batch});
+    const Space exec;
+    smith_waterman_score(exec, scores.view(), without.view());
+    smith_waterman_score(exec, scores.view(), with.view(), {}, {},
+                         full_workspace<Real>(exec, batch, rows, columns, {}));
+    exec.fence();
+    EXPECT_EQ(with.values(), without.values()) << batch << " x " << rows << " x " << columns;
+  }
+}
+
+TYPED_TEST(SmithWatermanContiguous, AWorkspaceThatIsTooSmallIsRefused) {
+  using Space = typename TypeParam::Space;
+  using Real = typename TypeParam::Real;
+  const Space exec;
+  const std::size_t batch = 2, rows = 300, columns = 400;
+  typename TypeParam::template Array<Real, 3> scores({batch, rows, columns});
+  typename TypeParam::template Array<Real, 1> score({batch});
+  const std::size_t bytes = smith_waterman_score_workspace_size<Real>(exec, batch, rows, columns);
+  if (bytes == 0) GTEST_SKIP() << "this backend needs none";
+  const Kokkos::View<std::byte*, typename Space::memory_space> small("small", bytes - 1), right("right", bytes);
+  EXPECT_THROW(smith_waterman_score(exec, scores.view(), score.view(), {}, {}, small), ShapeError);
+  const Kokkos::View<Real*, typename Space::memory_space, Kokkos::MemoryTraits<Kokkos::Unmanaged>> inside(
+      reinterpret_cast<Real*>(right.data()), batch);
+  EXPECT_THROW(smith_waterman_score(exec, scores.view(), inside, {}, {}, right), AliasError);
+}
+
 }  // namespace
 }  // namespace bellman

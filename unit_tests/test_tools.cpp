@@ -49,6 +49,11 @@ TYPED_TEST(Tools, CallsOnlyEnqueue) {
                       "bellman::smith_waterman_score");
   expect_quiet<Space>([&](const Space& exec) { smith_waterman_score(exec, large.view(), one_score.view()); },
                       "bellman::smith_waterman_score");
+  const Kokkos::View<std::byte*, typename Space::memory_space> shared(
+      "shared", smith_waterman_score_workspace_size<Real>(Space(), 1, 200, 6000));
+  expect_quiet<Space>(
+      [&](const Space& exec) { smith_waterman_score(exec, large.view(), one_score.view(), {}, {}, shared); },
+      "bellman::smith_waterman_score");
 
   for (const std::size_t states : {16, 200}) {
     typename TypeParam::template Array<Real, 1> init({states}, normal_values(states, 63));

@@ -35,27 +35,29 @@ enum class Rung : std::uint8_t {
 /// \brief Where a team keeps its rows: on chip, or in the global memory that Kokkos keeps for teams.
 enum class ScratchLevel : std::uint8_t { fast = 0, large = 1 };
 
-/// \brief How an alignment visits its cells. The first three round alike: which of them is chosen does not show. Hosts have the
+/// \brief How an alignment visits its cells. The first four round alike: which of them is chosen does not show. Hosts have the
 /// last for all problems of a size.
 enum class AlignmentSweep : std::uint8_t {
   tiles,   ///< lane groups with a problem each, tiles of a few rows by 16 bytes, scores by asynchronous copies: GPUs
   staged,  ///< a team per problem, all weights in scratch before the first cell: few small problems on GPUs
   strips,  ///< all lanes of a team on one problem, cell by cell, any layout: views that are not aligned, t = 0
-  packs    ///< a problem per SIMD lane of a thread, any layout: hosts
+  pipeline,  ///< many teams on each problem, a block of rows each, any layout: few large problems on GPUs, with a workspace
+  packs      ///< a problem per SIMD lane of a thread, any layout: hosts
 };
 
 /// \brief Plan of an alignment score. Lanes march along the anti-diagonals of row strips.
 struct AlignmentPlan {
-  Rung first;                  ///< rung that every problem starts on
-  Rung last;                   ///< rung that always succeeds
-  AlignmentSweep sweep;        ///< how the cells are visited
-  int lanes;                   ///< lanes that share a problem
-  int rows_per_lane;           ///< rows of a strip that one lane owns, in registers
-  ScratchLevel scratch_level;  ///< where scores and the row between two strips live
-  std::size_t scratch_bytes;   ///< bytes of it per team
-  std::size_t climb_bytes;     ///< tiles: bytes of large scratch per team, for problems that climb
-  int most_teams;              ///< tiles: more problems than these teams hold are taken in turns
-  int problems_per_thread;     ///< packs: problems side by side, one a SIMD lane
+  Rung first;                   ///< rung that every problem starts on
+  Rung last;                    ///< rung that always succeeds
+  AlignmentSweep sweep;         ///< how the cells are visited
+  int lanes;                    ///< lanes that share a problem
+  int rows_per_lane;            ///< rows of a strip that one lane owns, in registers
+  ScratchLevel scratch_level;   ///< where scores and the row between two strips live
+  std::size_t scratch_bytes;    ///< bytes of it per team
+  std::size_t climb_bytes;      ///< tiles: bytes of large scratch per team, for problems that climb
+  int most_teams;               ///< tiles, pipeline: what these teams do not hold is taken in turns
+  int problems_per_thread;      ///< packs: problems side by side, one a SIMD lane
+  std::size_t workspace_bytes;  ///< pipeline: bytes of workspace that the caller provides
 };
 
 /// \brief Who holds the states of a hidden Markov model. Matrices and lanes round alike: which of them is chosen does not

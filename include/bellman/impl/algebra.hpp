@@ -36,6 +36,7 @@ struct NanWatch {
   KOKKOS_FUNCTION void see(Score score) {
     nan = nan || score != score;
   }
+  KOKKOS_FUNCTION void join(const NanWatch& other) { nan = nan || other.nan; }
   /// What all lanes of a group noted.
   template <class Lanes>
   KOKKOS_FUNCTION NanWatch across() const {
@@ -107,7 +108,7 @@ class LogSumExp {
     const double low = b > a ? a : b;
     // low is -inf, or NaN from (-inf) + (+inf), for a forbidden term; high is infinite only where nothing finite matters.
     if (!(low > -infinity<double>()) || high == infinity<double>()) return high;
-    return high + temperature_ * Kokkos::log1p(Kokkos::exp((low - high) / temperature_));
+    return high + temperature_ * log1p_exp((low - high) / temperature_);
   }
   KOKKOS_FUNCTION Value plus_times(Value addend, Value value, Weight weight) const {
     return plus(addend, value + weight);
@@ -120,6 +121,9 @@ class LogSumExp {
   }
 
  private:
+  /// A function: long code, in many places that are rarely reached.
+  BELLMAN_NOINLINE KOKKOS_FUNCTION static double log1p_exp(double x) { return Kokkos::log1p(Kokkos::exp(x)); }
+
   double temperature_;
   double gap_;
 };
@@ -157,6 +161,10 @@ class Linear {
       const Bits seen = key(exponent);
       within = seen > within ? seen : within;
       beyond = seen < beyond ? seen : beyond;
+    }
+    KOKKOS_FUNCTION void join(const Watch& other) {
+      within = other.within > within ? other.within : within;
+      beyond = other.beyond < beyond ? other.beyond : beyond;
     }
     template <class Lanes>
     KOKKOS_FUNCTION Watch across() const {

@@ -75,6 +75,11 @@ struct LaneGroup {
       std::memset(to, 0, 16);
     }
   }
+  /// Likewise for one element of 4 or 8 bytes.
+  template <class T>
+  KOKKOS_FUNCTION static void copy_or_zero(T* to, const T* from, bool exists) {
+    *to = exists ? *from : T(0);
+  }
   /// Ends a batch of copies of this lane, perhaps an empty one.
   KOKKOS_FUNCTION static void commit_copies() {}
   /// Waits until at most \p pending batches of this lane, the latest, are on their way; sync() shows them to the others.
@@ -144,6 +149,16 @@ struct LaneGroup<Kokkos::Cuda, lanes> {
                                       "l"(__cvta_generic_to_global(from)), "r"(exists ? 16 : 0)
                                       : "memory");))
   }
+  template <class T>
+  KOKKOS_FUNCTION static void copy_or_zero([[maybe_unused]] T* to, [[maybe_unused]] const T* from,
+                                           [[maybe_unused]] bool exists) {
+    static_assert(sizeof(T) == 4 || sizeof(T) == 8);
+    KOKKOS_IF_ON_DEVICE((constexpr int bytes = sizeof(T);
+                         asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(
+                                          static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
+                                      "l"(__cvta_generic_to_global(from)), "n"(bytes), "r"(exists ? bytes : 0)
+                                      : "memory");))
+  }
   KOKKOS_FUNCTION static void commit_copies() {
     KOKKOS_IF_ON_DEVICE((asm volatile("cp.async.commit_group;" ::: "memory");))
   }
@@ -153,6 +168,45 @@ struct LaneGroup<Kokkos::Cuda, lanes> {
   }
 };
 #endif
+
+/// Written at once, past the caches that teams do not share. Says nothing of what else was written.
+template <class Bits>
+KOKKOS_FUNCTION void store_for_other_teams(Bits* to, Bits bits) {
+  static_assert(sizeof(Bits) == 4 || sizeof(Bits) == 8);
+#ifdef KOKKOS_ENABLE_CUDA
+  KOKKOS_IF_ON_DEVICE((
+      if constexpr (sizeof(Bits) == 4) {
+        asm volatile("st.relaxed.gpu.global.b32 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "r"(bits) : "memory");
+      } else {
+        asm volatile("st.relaxed.gpu.global.b64 [%0], %1;" ::"l"(__cvta_generic_to_global(to)), "l"(bits) : "memory");
+      }))
+#else
+  KOKKOS_IF_ON_DEVICE((Kokkos::atomic_store(to, bits);))
+#endif
+  KOKKOS_IF_ON_HOST((Kokkos::atomic_store(to, bits);))
+}
+/// What such a store has left, or what was there before it.
+template <class Bits>
+KOKKOS_FUNCTION Bits load_of_other_teams(const Bits* from) {
+  static_assert(sizeof(Bits) == 4 || sizeof(Bits) == 8);
+#ifdef KOKKOS_ENABLE_CUDA
+  KOKKOS_IF_ON_DEVICE((
+      Bits bits; if constexpr (sizeof(Bits) == 4) {
+        asm volatile("ld.relaxed.gpu.global.b32 %0, [%1];"
+                     : "=r"(bits)
+                     : "l"(__cvta_generic_to_global(from))
+                     : "memory");
+      } else {
+        asm volatile("ld.relaxed.gpu.global.b64 %0, [%1];"
+                     : "=l"(bits)
+                     : "l"(__cvta_generic_to_global(from))
+                     : "memory");
+      } return bits;))
+#else
+  KOKKOS_IF_ON_DEVICE((return Kokkos::atomic_load(from);))
+#endif
+  KOKKOS_IF_ON_HOST((return Kokkos::atomic_load(from);))
+}
 
 /// 2^x with a relative error of at most 2^-22; below 2^-126 zero may be given.
 KOKKOS_FUNCTION inline float fast_exp2(float x) {

@@ -27,15 +27,18 @@ inline constexpr std::size_t least_rows_tall = 512;
 
 inline constexpr int staged_threads = 8;  ///< threads that stage the weights of a problem; see staged_sweep.hpp
 
-/// \param is_aligned  each row of scores is contiguous, begins at a multiple of 16 bytes and is a multiple of 16 bytes long
+/// \param is_aligned     each row of scores is contiguous, begins at a multiple of 16 bytes and is a multiple of 16 bytes long
+/// \param has_workspace  of workspace_bytes of the plan that it leads to, which depend on the sizes and the backend alone
 AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::size_t rows, std::size_t columns,
                                   const SmithWatermanOptions& options, bool is_aligned = true,
-                                  std::int64_t problems = std::numeric_limits<std::int64_t>::max());
+                                  std::int64_t problems = std::numeric_limits<std::int64_t>::max(),
+                                  bool has_workspace = false);
 
 template <class ExecutionSpace, class Real>
 void smith_waterman_score(const ExecutionSpace& exec, const StridedView<const Real***, ExecutionSpace>& scores,
                           const StridedView<Real*, ExecutionSpace>& score, const SmithWatermanOptions& options,
-                          const StridedView<Status*, ExecutionSpace>& statuses);
+                          const StridedView<Status*, ExecutionSpace>& statuses,
+                          const StridedView<std::byte*, ExecutionSpace>& workspace);
 
 }  // namespace bellman::impl
 
