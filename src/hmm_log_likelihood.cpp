@@ -181,9 +181,16 @@ struct HmmSmallModel {
   /// Normalises the model with all warps of a team. A barrier behind is the caller's.
   template <class Team>
   KOKKOS_FORCEINLINE_FUNCTION void make_model(const Team& team, const SmallModel<Real>& model) const {
-    make_weights(model, team.team_rank(), team.team_size());
+    const int warp = team.team_rank();
+    const int warps = team.team_size();
+    clear_small_description(model, warp * Warp::size + Warp::rank(), warps * Warp::size);
+    if constexpr (is_float<Real>) {
+      fill_small_weights(parameters, model, warp, warps, model.in_double, model.in_float);
+    } else {
+      fill_small_weights(parameters, model, warp, warps, model.in_double);
+    }
     team.team_barrier();  // nobody describes the model before it is clear
-    complete_model(model, team.team_rank(), team.team_size());
+    describe_small_model(parameters, model, warp, warps);
   }
 
   /// The part of warp \p warp of \p warps in the weights that a sweep reads; a barrier behind is the caller's.

@@ -237,7 +237,6 @@ KOKKOS_FORCEINLINE_FUNCTION void fill_small_weights(const HmmParameters<Executio
                                                     const SmallWeights<Reals>&... weights) {
   using Rows = SmallRows<ExecutionSpace, Score>;
   using Warp = LaneGroup<ExecutionSpace>;
-  using Precision = std::conditional_t<(is_float<Reals> && ...), float, double>;
   constexpr int held = Rows::held;
   const auto states = static_cast<int>(parameters.states());
   const auto symbols = static_cast<int>(parameters.symbols());
@@ -274,7 +273,7 @@ KOKKOS_FORCEINLINE_FUNCTION void fill_small_weights(const HmmParameters<Executio
         double x[held];
         BELLMAN_UNROLL
         for (int u = 0; u < held; ++u) x[u] = static_cast<double>(logits[u]) - shift;
-        exp_or_nan<Precision>(x, is_shifted, powers);
+        exp_or_nan<double>(x, is_shifted, powers);
         BELLMAN_UNROLL
         for (int u = 0; u < held; ++u) powers[u] = from + u * row.lanes < row.length ? powers[u] : 0;
         if (step < last) {
