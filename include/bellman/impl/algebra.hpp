@@ -133,7 +133,6 @@ class LogSumExp {
 template <class Real, class Factor = Real>
 class Linear {
   using Bits = std::uint32_t;
-  static constexpr bool is_mixed = !std::is_same_v<Real, Factor>;
 
  public:
   using Value = Real;
@@ -153,35 +152,23 @@ class Linear {
   struct Watch {
     Bits within = key(Factor(0));
     Bits beyond = key(infinity<Factor>());
-    Bits largest_weight = 0;  ///< its bits, where sums are of another type than weights; infinity and NaN are above all
 
     KOKKOS_FUNCTION void see(Factor exponent) {
       const Bits seen = key(exponent);
       within = seen > within ? seen : within;
       beyond = seen < beyond ? seen : beyond;
     }
-    KOKKOS_FUNCTION void see_weight([[maybe_unused]] Factor weight) {
-      if constexpr (is_mixed) {
-        const auto seen = Kokkos::bit_cast<Bits>(weight);
-        largest_weight = seen > largest_weight ? seen : largest_weight;
-      }
-    }
     template <class Lanes>
     KOKKOS_FUNCTION Watch across() const {
-      const auto larger = [](Bits a, Bits b) { return b > a ? b : a; };
-      const auto smaller = [](Bits a, Bits b) { return b < a ? b : a; };
-      return {Lanes::reduce(within, larger), Lanes::reduce(beyond, smaller),
-              is_mixed ? Lanes::reduce(largest_weight, larger) : 0};
+      return {Lanes::reduce(within, [](Bits a, Bits b) { return b > a ? b : a; }),
+              Lanes::reduce(beyond, [](Bits a, Bits b) { return b < a ? b : a; })};
     }
-    /// A weight is infinite or NaN.
-    KOKKOS_FUNCTION bool is_poisoned() const { return is_mixed && largest_weight >= infinity_bits; }
     /// At least every |exponent| within the range.
     KOKKOS_FUNCTION double largest_within() const { return magnitude(within, 1); }
     /// At most every |exponent| beyond the range; infinite if there is none.
     KOKKOS_FUNCTION double smallest_beyond() const { return magnitude(beyond, 0); }
 
    private:
-    static constexpr Bits infinity_bits = 0x7f800000u;  // of a float
     /// A double gives its upper half.
     KOKKOS_FUNCTION static Bits twice_upper_bits(Factor exponent) {
       if constexpr (is_float<Factor>) {
@@ -224,9 +211,7 @@ class Linear {
   KOKKOS_FUNCTION Weight weight(Score score, Watch& watch) const {
     const Factor exponent = static_cast<Factor>(score) * scale_;
     watch.see(exponent);
-    const Weight weight = fast_exp2(exponent);
-    watch.see_weight(weight);
-    return weight;
+    return fast_exp2(exponent);
   }
   /// The weights of several steps.
   template <class Score, int count>
@@ -237,17 +222,11 @@ class Linear {
     BELLMAN_UNROLL
     for (int n = 0; n < count; ++n) watch.see(exponents[n]);
     fast_exp2(exponents, weights);
-    BELLMAN_UNROLL
-    for (int n = 0; n < count; ++n) watch.see_weight(weights[n]);
   }
   KOKKOS_FUNCTION Value plus(Value a, Value b) const { return a + b; }
   template <class AnyWeight>
   KOKKOS_FUNCTION Value plus_times(Value addend, Value value, AnyWeight weight) const {
-    if constexpr (is_float<AnyWeight> && is_mixed) {
-      return Kokkos::fma(value, widened(weight), addend);
-    } else {
-      return Kokkos::fma(value, static_cast<Value>(weight), addend);
-    }
+    return Kokkos::fma(value, static_cast<Value>(weight), addend);
   }
   /// A NaN, from a NaN score or an overflow, wins. For floats, which are positive here, that is the order of their bits.
   KOKKOS_FUNCTION Value larger(Value a, Value b) const {
@@ -271,7 +250,7 @@ class Linear {
   /// \param longest_path  the most steps that a path can have
   /// \param tolerance     the error allowed is tolerance (|score| + t)
   KOKKOS_FUNCTION Judgement judge(Value best, const Watch& watch, std::int64_t longest_path, double tolerance) const {
-    if (is_lost(best) || watch.is_poisoned()) return {};
+    if (is_lost(best)) return {};
     const double log2_sum = Kokkos::log2(static_cast<double>(best)) + shift;
     const double log_sum = log2_sum * ln_2;
     // A flushed factor lost at most 2^exponent X of a sum that is at least 1.

@@ -146,21 +146,6 @@ KOKKOS_FUNCTION inline float fast_exp2(float x) {
   KOKKOS_IF_ON_HOST((return Kokkos::exp2(x);))
 }
 
-/// A float as a double: exact for zero and positive normal numbers; for infinity and NaN some number from 2^128 on. A
-/// conversion would wait for the unit of the exponentials. The bits are shifted to their places instead, and a product mends
-/// the exponent, so that zero stays zero.
-KOKKOS_FUNCTION inline double widened(float value) {
-#ifdef KOKKOS_ENABLE_CUDA
-  KOKKOS_IF_ON_DEVICE((std::uint64_t bits; asm("mul.wide.u32 %0, %1, 0x20000000;"
-                                               : "=l"(bits)
-                                               : "r"(Kokkos::bit_cast<std::uint32_t>(value)));
-                       return Kokkos::bit_cast<double>(bits) * 0x1p896;))
-#else
-  KOKKOS_IF_ON_DEVICE((return value;))
-#endif
-  KOKKOS_IF_ON_HOST((return value;))
-}
-
 /// 2^(n + r) of several numbers, each with a relative error of at most 2^-51, step by step for all of them, so that they
 /// overlap: for integers n, given as n + 0x1.8p52, and |r| <= 1/2. The exponent is written as bits: n has to be that of a
 /// normal number.
