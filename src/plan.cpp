@@ -183,7 +183,7 @@ AlignmentPlan plan_smith_waterman(const Backend& backend, bool is_double, std::s
     const std::size_t row = std::max((columns + chunk_columns - 1) / chunk_columns * chunk_columns, lanes * 4);
     plan.lanes = Shape::lanes;
     plan.rows_per_lane = Shape::rows_per_lane;
-    const std::size_t behind = (Shape::lanes - 1) * chunk_columns / Shape::chunk_tiles;
+    const std::size_t behind = (Shape::lanes - 2) * chunk_columns / Shape::chunk_tiles;
     plan.scratch_bytes = Shape::ring_bytes + alignment_slack +
                          (is_one_strip ? 0 : lanes / std::size_t{Shape::lanes} * (row - behind) * sizeof(double));
     return plan.scratch_bytes <= most_bytes;

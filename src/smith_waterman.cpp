@@ -121,17 +121,32 @@ struct TileTeam {
     Ring ring(scores, order, memory);
 
     constexpr double open = -1;  // stands for a score that is still to be found: no score is negative
-    std::uint32_t any_open = 0;
+    bool any_open = false;
+    // A lane keeps one of as many results as a group has lanes, and judges it together with the other lanes: logarithms
+    // are long.
+    auto kept_best = recurrence.empty_result();
+    auto kept_watch = recurrence.algebra.watch();
+    std::int64_t kept_problem = 0;
+    int kept = 0;
+    std::int64_t batches_left = order.batches;
     sweep_tiles<Thread, Lanes, Shape>(
         recurrence, ring, order, scores, row, [&](std::int64_t batch, auto best, const auto& watch) {
-          const Judgement judgement =
-              recurrence.algebra.judge(best, watch, scores.rows + scores.columns, score_tolerance<Real>);
-          const std::int64_t problem = batch * Order::problems_per_batch + group;
-          const bool is_writer = Lanes::rank() == 0 && problem < scores.problems;
-          any_open |= Thread::ballot(is_writer && !judgement.certified);
-          if (is_writer) outputs.write(problem, judgement.certified ? judgement.score : open);
+          if (Lanes::rank() == kept) {
+            kept_best = best;
+            kept_watch = watch;
+            kept_problem = batch * Order::problems_per_batch + group;
+          }
+          ++kept;
+          if (--batches_left > 0 && kept < Lanes::size) return;
+          if (Lanes::rank() < kept && kept_problem < scores.problems) {
+            const Judgement judgement =
+                recurrence.algebra.judge(kept_best, kept_watch, scores.rows + scores.columns, score_tolerance<Real>);
+            any_open = any_open || !judgement.certified;
+            outputs.write(kept_problem, judgement.certified ? judgement.score : open);
+          }
+          kept = 0;
         });
-    if (any_open == 0) return;
+    if (Thread::ballot(any_open) == 0) return;
 
     Thread::sync();  // all lanes see the scores of the team
     const ThisClimb copy = climb;

@@ -569,5 +569,22 @@ TYPED_TEST(SmithWatermanContiguous, AWorkspaceThatIsTooSmallIsRefused) {
   EXPECT_THROW(smith_waterman_score(exec, scores.view(), inside, {}, {}, right), AliasError);
 }
 
+/// One weight beyond the range of float where the sums are in double: an infinity or NaN among the weights must not hide.
+TYPED_TEST(SmithWatermanContiguous, WeightsBeyondTheRangeDoNotHide) {
+  const std::size_t columns = 100;
+  for (const std::size_t rows : {100, 130, 600}) {
+    auto scores = normal_values(rows * columns, 31);
+    double& one = scores[40 * columns + 70];
+    one = 200;
+    expect_reference<TypeParam>(scores, 1, rows, columns, {-1, 1});
+    one = inf;
+    EXPECT_EQ(score<TypeParam>(scores, 1, rows, columns, {-1, 1}).score[0], inf);
+    one = nan;
+    const auto got = score<TypeParam>(scores, 1, rows, columns, {-1, 1});
+    EXPECT_TRUE(std::isnan(got.score[0])) << got.score[0];
+    EXPECT_EQ(got.status[0], Status::not_a_number);
+  }
+}
+
 }  // namespace
 }  // namespace bellman

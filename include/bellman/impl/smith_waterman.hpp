@@ -19,7 +19,7 @@ namespace bellman::impl {
 
 /// The tile sweeps that are compiled: for problems of few rows, for all others, and for those of so many rows that few of
 /// them are at work at a time.
-using FewRows = TileShape<8, 4, 2>;
+using FewRows = TileShape<8, 4, 5>;
 using ManyRows = TileShape<32, 4, 4>;
 using TallStrips = TileShape<32, 8, 2>;
 inline constexpr std::size_t most_rows_few = 96;  ///< three strips of FewRows waste less than one of ManyRows

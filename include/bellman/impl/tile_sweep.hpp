@@ -53,7 +53,7 @@ struct TileOrder {
   static constexpr int columns = Piece<Real>::columns;
   static constexpr int problems_per_batch = Thread::size / Shape::lanes;
   static constexpr int chunk_tiles = Shape::chunk_tiles;
-  static constexpr int skews = Shape::lanes > chunk_tiles ? Shape::lanes : chunk_tiles;  ///< skew: steps behind lane 0
+  static constexpr int skews = Shape::lanes;  ///< skew: steps behind lane 0
   static constexpr int stages_between_lanes = skews / chunk_tiles;
 
   int tiles, stages_per_strip, strips;
@@ -68,8 +68,9 @@ struct TileOrder {
     batches = all > first ? (all - first + step - 1) / step : 0;
   }
   KOKKOS_FUNCTION static int skew() { return Thread::rank() % skews; }
-  /// Of the row between two strips: the last lane of a strip is Shape::lanes - 1 steps behind its first lane.
-  KOKKOS_FUNCTION int row_tiles() const { return stages_per_strip * chunk_tiles - (Shape::lanes - 1); }
+  /// Of the row between two strips: the last lane of a strip is Shape::lanes - 1 steps behind its first lane. One more, so
+  /// that no place is read and written anew in one step.
+  KOKKOS_FUNCTION int row_tiles() const { return stages_per_strip * chunk_tiles - (Shape::lanes - 1) + 1; }
 };
 
 /// Scores on their way to the lanes. Each row of each lane has a ring of Shape::places tiles, which is filled chunk by chunk.
@@ -81,7 +82,7 @@ class ScoreRing {
   static constexpr int rows_per_lane = Shape::rows_per_lane, chunk_tiles = Shape::chunk_tiles, places = Shape::places;
   static constexpr int lane_bytes = rows_per_lane * places * 16;
   static_assert(Thread::size == 32 && Thread::size % chunk_tiles == 0);
-  static_assert(Shape::lead >= 1 && Shape::lead <= chunk_tiles);
+  static_assert(Shape::lead >= 1 && Shape::lead <= chunk_tiles && Shape::lanes >= chunk_tiles);
 
  public:
   static constexpr int row_bytes = places * 16;
@@ -95,7 +96,7 @@ class ScoreRing {
     first_row_ = Order::stages_between_lanes == 1 ? 0 : wing_in_group * chunk_tiles * rows_per_lane;
     delay_ = wing_in_group;
     group_ = wing * chunk_tiles / Shape::lanes;
-    to_ = ring + wing * chunk_tiles * lane_bytes;
+    wing_ = ring + wing * chunk_tiles * lane_bytes;
     tiles_ = ring + lane * lane_bytes;
     begin_stage();
     for (int step = 0; step < Shape::lead; ++step) issue();
@@ -103,17 +104,13 @@ class ScoreRing {
 
   /// Copies the rows of one lane of each wing.
   KOKKOS_FUNCTION void issue() {
-    constexpr int lanes = Shape::lanes < chunk_tiles ? Shape::lanes : chunk_tiles;
-    const int row = step_ % lanes * rows_per_lane;
-    const Real* from = from_ + row * scores_.row_stride;
-    if (lanes < chunk_tiles) from += step_ / lanes * scores_.problem_stride;
-    std::byte* to = to_ + step_ * lane_bytes + write_ * 16;
-    const bool exists = step_ / lanes < problems_left_;
     BELLMAN_UNROLL
     for (int r = 0; r < rows_per_lane; ++r) {
-      Thread::copy_16_bytes_or_zeros(to + r * row_bytes, from, exists && row + r < rows_left_);
-      from += scores_.row_stride;
+      Thread::copy_16_bytes_or_zeros(to_ + r * row_bytes, from_, r < rows_left_);
+      from_ += scores_.row_stride;
     }
+    to_ += lane_bytes;
+    rows_left_ -= rows_per_lane;
     Thread::commit_copies();
     if (++step_ == chunk_tiles) {
       step_ = 0;
@@ -138,16 +135,13 @@ class ScoreRing {
     const int piece = Thread::rank() % chunk_tiles;
     const int tile = chunk_ * chunk_tiles + piece;
     const std::int64_t problem = batch_ * Order::problems_per_batch + group_;
-    const std::int64_t problems_left = scores_.problems - problem;
     const std::int64_t rows_left = scores_.rows - top_ - first_row_;
-    rows_left_ = rows_left < Shape::strip_rows ? static_cast<int>(rows_left) : Shape::strip_rows;
-    problems_left_ =
-        problems_left < Order::problems_per_batch ? static_cast<int>(problems_left) : Order::problems_per_batch;
-    if (delay_ > 0 || tile >= order_.tiles) problems_left_ = 0;
+    const bool exists = delay_ == 0 && tile < order_.tiles && problem < scores_.problems;
+    rows_left_ = !exists ? 0 : rows_left < Shape::strip_rows ? static_cast<int>(rows_left) : Shape::strip_rows;
     from_ = scores_.data + problem * scores_.problem_stride + (top_ + first_row_) * scores_.row_stride +
             static_cast<std::int64_t>(tile) * Order::columns;
-    write_ = first_place_ + piece;
-    if (write_ >= places) write_ -= places;
+    const int place = first_place_ + piece;
+    to_ = wing_ + (place < places ? place : place - places) * 16;
   }
 
   KOKKOS_FUNCTION void end_stage() {
@@ -172,10 +166,12 @@ class ScoreRing {
   // What is copied next by this lane.
   std::int64_t batch_;
   std::int64_t top_ = 0;
-  int chunk_ = 0, step_ = 0, first_place_ = 0, write_ = 0, first_row_, delay_, group_;
-  int rows_left_ = 0, problems_left_ = 0;
+  int chunk_ = 0, step_ = 0, first_place_ = 0, first_row_, delay_, group_;
+  std::byte* wing_;
+  // Of the next lane of the wing.
+  int rows_left_ = 0;
   const Real* from_ = nullptr;
-  std::byte* to_;
+  std::byte* to_ = nullptr;
   // What is read next by this lane.
   const std::byte* tiles_;
   int read_;
@@ -213,9 +209,10 @@ KOKKOS_FUNCTION void sweep_tiles(const Recurrence& recurrence, ScoreRing<Thread,
   int strip = order.strips - 1;
   int tile = steps_per_strip - 2 - order.skew();
   int owned = 0;
-  // Of the row between two strips: where lane 0 reads and the last lane writes, row_tiles() steps apart at most.
+  // Of the row between two strips: where lane 0 reads what the last lane wrote row_tiles() - 1 steps before, and where that
+  // lane writes in the next step.
   const int row_tiles = order.row_tiles();
-  int place = ((lane == 0 ? 1 - Lanes::size : 0) - order.skew() - 2) % row_tiles;
+  int place = ((lane == 0 ? 2 - Lanes::size : 0) - order.skew() - 2) % row_tiles;
   if (place < 0) place += row_tiles;
 
   std::int64_t batch = order.first;
