@@ -468,8 +468,8 @@ TYPED_TEST(SmithWaterman, AWorkspaceDoesNotShow) {
     std::size_t batch, rows, columns;
   };
   for (const auto& [batch, rows, columns] :
-       {Shape{6, 64, 256}, Shape{6, 65, 257}, Shape{5, 128, 300}, Shape{7, 129, 263}, Shape{5, 192, 264},
-        Shape{3, 193, 700}, Shape{5, 500, 1001}, Shape{1, 1100, 256}, Shape{90, 130, 260}}) {
+       {Shape{6, 65, 257}, Shape{7, 129, 1263}, Shape{5, 192, 1264}, Shape{6, 256, 800}, Shape{3, 193, 700},
+        Shape{5, 500, 1001}, Shape{1, 1100, 256}, Shape{90, 130, 1260}}) {
     typename TypeParam::template Array<Real, 3> scores({batch, rows, columns},
                                                        mixed_problems(batch, rows * columns, 300 + rows));
     for (const double temperature : {1.0, 0.0, 1e-40}) {
@@ -540,7 +540,7 @@ TYPED_TEST(SmithWatermanContiguous, LargeSizesWithAWorkspace) {
   };
   if (smith_waterman_score_workspace_size<Real>(Space(), 1, 3000, 3000) == 0) GTEST_SKIP() << "no use on this backend";
   for (const auto& [batch, rows, columns] :
-       {Shape{1, 70, 60000}, Shape{1, 40000, 256}, Shape{2, 3001, 3002}, Shape{300, 140, 270}}) {
+       {Shape{1, 70, 60000}, Shape{1, 40000, 256}, Shape{2, 3001, 3002}, Shape{200, 300, 1270}}) {
     typename TypeParam::template Array<Real, 3> scores({batch, rows, columns},
                                                        normal_values(batch * rows * columns, 43));
     typename TypeParam::template Array<Real, 1> without({batch}), with({batch});

@@ -62,7 +62,7 @@ struct PipelineShape {
 /// The shapes that are compiled: as many stages of scores ahead as 48 KB of scratch hold.
 template <class Real>
 using FewLargeShape = PipelineShape<2, 2, 2, 8, is_float<Real> ? 4 : 2, 2>;
-inline constexpr int pipeline_teams_of_multiprocessor = 2;  ///< at a time
+inline constexpr int pipeline_teams_of_multiprocessor = 1;  ///< at a time: their threads need many registers
 
 KOKKOS_FUNCTION inline std::int64_t pipeline_blocks(std::int64_t rows) {
   return (rows + FewLargeShape<float>::block_rows - 1) / FewLargeShape<float>::block_rows;
@@ -273,16 +273,15 @@ class StripVisitor {
   using Cell = typename Recurrence::Cell;
   using Column = CellColumn<Cell, rows>;
 
- public:
-  typename Recurrence::Result result;
+  static constexpr int chains = 4;  // results of a row, so that comparisons need not wait for one another
 
+ public:
   /// \param above  a ring of \p ring_columns, in which column 0 is at \p first_place
   /// \param below  a ring of Shape::held stages, unless the row goes to \p out or nowhere
   KOKKOS_FUNCTION StripVisitor(const Recurrence& recurrence, std::int64_t rows_left, std::int64_t columns,
                                const std::byte* weights, const Cell* above, int ring_columns, int first_place,
                                Cell* below, RowInMemory<Cell> out)
-      : result(recurrence.empty_result()),
-        recurrence_(recurrence),
+      : recurrence_(recurrence),
         columns_(columns),
         weights_(reinterpret_cast<const Column*>(weights) + Lanes::rank()),
         above_(above),
@@ -294,7 +293,11 @@ class StripVisitor {
     const std::int64_t own = rows_left - Lanes::rank() * rows;
     owned_ = own < rows ? static_cast<int>(own) : rows;
     BELLMAN_UNROLL
-    for (int r = 0; r < rows; ++r) left_[r] = recurrence.border();
+    for (int r = 0; r < rows; ++r) {
+      left_[r] = recurrence.border();
+      BELLMAN_UNROLL
+      for (int k = 0; k < chains; ++k) results_[r][k] = recurrence.empty_result();
+    }
     BELLMAN_UNROLL
     for (int k = 0; k < lag; ++k) coming_[k] = recurrence.border();
   }
@@ -307,6 +310,13 @@ class StripVisitor {
       visit<false>(first);
     }
     ++now_;
+  }
+
+  KOKKOS_FUNCTION typename Recurrence::Result result() const {
+    auto all = results_[0][0];
+    BELLMAN_UNROLL
+    for (int k = 1; k < rows * chains; ++k) all = recurrence_.join(all, results_[k / chains][k % chains]);
+    return all;
   }
 
  private:
@@ -340,6 +350,7 @@ class StripVisitor {
       for (int r = 0; r < rows; ++r) {
         Cell cell = recurrence_.cell(diagonal, up, left_[r], of_stage[c].cells[r]);
         if (!is_inside) cell = is_here ? cell : recurrence_.border();
+        auto& result = results_[r][c % chains];
         const auto with_cell = recurrence_.collect(result, cell);
         result = r < owned_ && is_here ? with_cell : result;
         diagonal = left_[r];
@@ -370,6 +381,7 @@ class StripVisitor {
   RowInMemory<Cell> out_;
   int ring_columns_, place_, owned_, slot_ = 0;
   Cell left_[rows], coming_[lag], corner_;
+  typename Recurrence::Result results_[rows][chains];
 };
 
 /// The thread that brings in the row above a block.
@@ -473,7 +485,7 @@ KOKKOS_FUNCTION void sweep_block(const Team& team, const Recurrence recurrence, 
       if (strip < strips && n >= delay && n - delay < stages_of_strip) visitor.visit();
       team.team_barrier();
     }
-    finish(visitor.result, recurrence.algebra.watch());
+    finish(visitor.result(), recurrence.algebra.watch());
   }
 }
 
