@@ -122,8 +122,9 @@ struct TileTeam {
 
     constexpr double open = -1;  // stands for a score that is still to be found: no score is negative
     bool any_open = false;
-    // A lane keeps one of as many results as a group has lanes, and judges it together with the other lanes: logarithms
-    // are long.
+    // Of small problems a lane keeps one of as many results as a group has lanes, and judges it together with the other lanes:
+    // logarithms are long.
+    constexpr int most_kept = Order::problems_per_batch == 1 ? 1 : Lanes::size;
     auto kept_best = recurrence.empty_result();
     auto kept_watch = recurrence.algebra.watch();
     std::int64_t kept_problem = 0;
@@ -137,7 +138,7 @@ struct TileTeam {
             kept_problem = batch * Order::problems_per_batch + group;
           }
           ++kept;
-          if (--batches_left > 0 && kept < Lanes::size) return;
+          if (--batches_left > 0 && kept < most_kept) return;
           if (Lanes::rank() < kept && kept_problem < scores.problems) {
             const Judgement judgement =
                 recurrence.algebra.judge(kept_best, kept_watch, scores.rows + scores.columns, score_tolerance<Real>);

@@ -144,7 +144,7 @@ struct LaneGroup<Kokkos::Cuda, lanes> {
 
   KOKKOS_FUNCTION static void copy_16_bytes_or_zeros([[maybe_unused]] void* to, [[maybe_unused]] const void* from,
                                                      [[maybe_unused]] bool exists) {
-    KOKKOS_IF_ON_DEVICE((asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(
+    KOKKOS_IF_ON_DEVICE((asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(
                                           static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
                                       "l"(__cvta_generic_to_global(from)), "r"(exists ? 16 : 0)
                                       : "memory");))
