@@ -179,13 +179,13 @@ class CaseRun {
   }
 
   std::vector<double> library_results(const Backend& backend, const Case& inputs, RealType type) const {
-    const auto workload = backend.make_workload(inputs, type, 1);
     try {
+      const auto workload = backend.make_workload(inputs, type, 1);
       workload->launch();
+      return workload->results();
     } catch (const Error& error) {
       throw UserError(case_.file + ": case " + case_.name + ": " + error.what());
     }
-    return workload->results();
   }
 
   Comparison compare_with_expected(const std::vector<double>& results) const {
